@@ -12,13 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Apart checks that two products are locked separately. A buyer of the testbed's product stands
-// inside its COMMIT at A, with its lock, its row and its record. Meanwhile each shop must sell a
+// Apart checks that a lock on one product does not block another product. It stops a buyer of the testbed's
+// product at its COMMIT in shop A, where the buyer keeps its lock and its rows. Meanwhile each shop must sell a
 // unit of the other product. Both products have stock, and the log is new.
 //
-// Apart does not judge speed. If a buyer was not served, or only after half of the holder's lease,
-// Apart sends another buyer once the holder has gone on. If that buyer is served in a quarter of
-// the time, the holder was in the way, and the play is Stalled. Otherwise the fault has Missed.
+// Apart does not judge speed. If a buyer of the other product is not served, or only after half of the
+// holder's lease, Apart sends another buyer once the holder has gone on. If that buyer is served in a quarter
+// of the time, the holder blocked the first one, and facts.Stalled says so. Otherwise facts.Missed gives the
+// reason.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()
@@ -64,8 +65,8 @@ func oneEach(ctx context.Context, t *Testbed, b *clients, name string) []buyers.
 	return all
 }
 
-// patient calls buy again when the buyer is refused at once. On a cluster, two nodes may sell the
-// same product at the same time, and one of them then fails with error 1213.
+// patient buys, and buys again while the shop refuses the buyer at once. On a cluster, two nodes may sell
+// the same product at the same time, and one of the sales then fails with error 1213.
 func patient(ctx context.Context, t *Testbed, b *clients, shop *CellShop, name string) buyers.Answer {
 	start := time.Now()
 	a := b.buy(ctx, shop, name)
@@ -82,9 +83,9 @@ func (t Times) unserved(a buyers.Answer) bool {
 	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
 }
 
-// heldUp says why buyers of another product were not served. stalled: the holder was in their way.
-// missed: the cause may also be a slow machine or an error. The delays of this process do not count for
-// the buyer that waited.
+// heldUp returns the reason why buyers of another product were not served: as stalled if the holder blocked
+// them, or as missed if the cause may also be a slow machine or an error. It subtracts the delays of this
+// process from the first buyer's time.
 func heldUp(meanwhile, afterwards []buyers.Answer, times Times, starved pulse.Delays) (stalled, missed string) {
 	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
 	slowest := time.Duration(0)

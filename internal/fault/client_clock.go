@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// clientClock lets the clocks of the two shops differ. The second shop's clock is ahead by more than
-// a lease while the holder stands inside its COMMIT. A lock whose end is a client's time has expired
-// for the buyers of the second shop. The servers' clocks stay right.
+// clientClock sets the clock of the second shop ahead by more than a lease, while the holder is stopped at
+// its COMMIT. If clients compute when a lock ends, the second shop considers the lock expired. The servers'
+// clocks stay right.
 //
 // Source: Redis documentation, SETNX, "Handling deadlocks": the clients' clocks must agree.
 func clientClock() Fault {
@@ -37,8 +37,8 @@ func clientClock() Fault {
 	}
 }
 
-// setClock moves the clock of shop B for the rest of the injection, and returns how far the shop
-// itself finds it ahead of this process's clock.
+// setClock moves the clock of shop B for the rest of the injection. It returns how far shop B reports to be
+// ahead of this process.
 func setClock(ctx context.Context, t *Testbed, offset time.Duration) (ahead time.Duration, _ error) {
 	t.afterwards(func(context.Context) error { return t.B.Tell("clock 0s") })
 	if err := t.B.Tell("clock " + offset.String()); err != nil {

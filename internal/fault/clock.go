@@ -18,10 +18,9 @@ import (
 //go:embed shim/clock.c
 var clockSource []byte
 
-// A clock is the wall clock of one server, which an offset can move. The server loads a shim before
-// its C library; the shim adds the offset that it reads from a shared file. libfaketime does not
-// work with Debian's redis-server: the allocator asks for the time before libfaketime has found its
-// own functions.
+// A clock moves the wall clock of one server by an offset. The server loads a shim before its C library; the
+// shim adds the offset, which it reads from a shared file. libfaketime does not work with Debian's
+// redis-server, which asks for the time before libfaketime is ready.
 type clock struct {
 	env  []string // for the server
 	file string

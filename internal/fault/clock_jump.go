@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// clockJump sets the wall clock of the lock server an hour ahead while the holder stands inside its
-// COMMIT. Redis expires keys by that clock. Of several nodes, it moves the clock of one node in a
-// bare majority.
+// clockJump sets the wall clock of the lock server an hour ahead while the holder is stopped at its COMMIT.
+// Redis expires keys by that clock. If there are several lock servers, only a bare majority grants the lock,
+// and the clock of one of these jumps.
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is in its critical section",
@@ -31,7 +31,7 @@ func clockJump() Fault {
 				return "", err
 			}
 			t.injected("the lock server's clock jumps an hour ahead")
-			t.afterwards(func(context.Context) error { // keys written meanwhile would live for an hour
+			t.afterwards(func(context.Context) error { // keys written before the reset would live for an hour
 				return errors.Join(node.clock.set(0), restart(node))
 			})
 			ahead, err := node.ahead(ctx)
@@ -47,7 +47,7 @@ func clockJump() Fault {
 	}
 }
 
-// holdOn calls Testbed.hold and returns a server that has the lock.
+// holdOn stops a buyer that holds the lock, and returns a server that granted it.
 func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err error) {
 	if slices.Contains(t.Subject.Needs, lockstrategy.NeedsRedlock) {
 		how, err = holdBarely(ctx, t)

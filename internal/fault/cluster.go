@@ -40,7 +40,7 @@ var errNoCluster = errors.New("this database is no cluster")
 // back up to date. It does not affect the verdict.
 const clusterPatience = 2 * time.Minute
 
-// await asks a node for its status until is returns true.
+// await polls the status of a node until the condition is true.
 func await(ctx context.Context, n *localserver.GaleraNode, what string, is func(localserver.GaleraStatus) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
 	defer cancel()
@@ -57,8 +57,7 @@ func await(ctx context.Context, n *localserver.GaleraNode, what string, is func(
 	}
 }
 
-// awaitWhole returns when every node is back in the cluster and up to date, and the other nodes
-// know.
+// awaitWhole returns when every node is up to date and sees all nodes in the cluster.
 func awaitWhole(ctx context.Context, c cluster) error {
 	var errs []error
 	for _, n := range c.Nodes() {
@@ -69,7 +68,7 @@ func awaitWhole(ctx context.Context, c cluster) error {
 	return errors.Join(errs...)
 }
 
-// awaitWithout returns when the other nodes have gone on without a node.
+// awaitWithout returns when the other nodes have removed a node from the cluster.
 func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) error {
 	for _, n := range c.Nodes() {
 		if n == gone {
@@ -88,7 +87,7 @@ func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) 
 // units sold.
 func goesOn(ctx context.Context, l *load) (sold int64) {
 	before := l.sold.Load()
-	// A buyer that waits for a COMMIT on a frozen node still holds its lock.
+	// A buyer whose COMMIT waits for a frozen node still holds its lock, so the next sale may take long.
 	for deadline := time.Now().Add(clusterPatience); l.sold.Load() == before && time.Now().Before(deadline); {
 		l.awaitSold(ctx, before+enough/2)
 	}
@@ -96,7 +95,7 @@ func goesOn(ctx context.Context, l *load) (sold int64) {
 	return l.sold.Load() - before
 }
 
-// insideCommit stops a buyer of A in its COMMIT, calls lose for A's node, and lets the buyer go on.
+// insideCommit stops a buyer of A at its COMMIT, takes A's node away with lose, and lets the buyer go on.
 func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err
@@ -119,7 +118,7 @@ func mostly(before, meanwhile int64, cut int) (proof string, _ error) {
 	return fmt.Sprintf("%d sales were acknowledged before and %d buyers under way; the other nodes saw it go (wsrep_cluster_size 2) and sold %d units without it", before, cut, meanwhile), nil
 }
 
-// seqnos returns the last write that each node has applied. It serves as a proof.
+// seqnos returns the number of the last write that each node has applied.
 func seqnos(ctx context.Context, c cluster) []int64 {
 	var all []int64
 	for _, n := range c.Nodes() {

@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// clusterDown kills a majority of the primaries, except the node with the holder's lock. No replica
-// can then be elected, and that node refuses every command with CLUSTERDOWN. Buyers must be
-// answered in bounded time and be served after the outage. The holder ends while its lock cannot be
-// released.
+// clusterDown kills a majority of the primaries, except the node with the holder's lock. No replica can then
+// be elected, and that node refuses every command with CLUSTERDOWN. The shop must answer buyers in bounded
+// time, and serve them after the outage. The holder finishes during the outage, when it cannot release its
+// lock.
 func clusterDown() Fault {
 	return Fault{
 		Name: "cluster-down", About: "a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)", OnRedis: topology.Cluster,
@@ -49,8 +49,8 @@ func clusterDown() Fault {
 	}
 }
 
-// killOthers kills all primaries except one. While they restart one by one, a replica of the last
-// one may be elected.
+// killOthers kills all primaries except one. While they restart one by one, a replica of the last may be
+// elected.
 func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
 	all, err := g.primaries(ctx)
 	g.asked = true
@@ -74,8 +74,8 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// bounded proves that the shop answered buyers in time that Redis is down: no buyer was sold a
-// unit, and none waited longer than its wait.
+// bounded proves that the shop answered buyers in time that Redis is down: it sold no unit, and no answer
+// took longer than a buyer's wait.
 func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {

@@ -12,9 +12,9 @@ import (
 // unansweredCommits is the number of COMMITs under load whose answers are dropped.
 const unansweredCommits = 6
 
-// commitAnswerLost lets COMMITs take place and drops the server's answers, as if the connection
-// broke between the two. It drops answers under load. Then it drops the answer of one order with an
-// Idempotency-Key, which the buyer sends again to each shop.
+// commitAnswerLost lets COMMITs take place and drops the server's answers, as if the connection broke in
+// between. It first drops answers under load. Then it drops the answer to one order with an Idempotency-Key,
+// which the buyer sends again to each shop.
 //
 // The shop may answer unknown, or report the sale if it has read the record. A refusal or a second
 // sale breaks the promise.
@@ -72,7 +72,7 @@ func (s *sqlServer) commitProxy() (*testbed.CommitProxy, error) {
 		if slices.Equal(s.commits.Servers, addresses) {
 			return s.commits, nil
 		}
-		_ = s.commits.Close() // the database has failed over
+		_ = s.commits.Close() // the database has failed over, so its address has changed
 	}
 	var err error
 	s.commits, err = testbed.NewCommitProxy(addresses...)

@@ -17,10 +17,9 @@ const (
 	waiters  = 32 // buyers of both shops that come while the holder is stopped
 )
 
-// connections gives each shop fewer database connections than it has buyers. The holder is between
-// its read and its write, and needs a connection for the write. A buyer that keeps a connection
-// while it waits for the lock, and needs a second one in its section, stops all of them until their
-// waits end.
+// connections gives each shop fewer database connections than buyers. The holder is stopped between its read
+// and its write, and needs a connection for the write. If each waiting buyer keeps a connection while it waits
+// for the lock, the holder gets none, and all are stuck until their waits end.
 //
 // Source: HikariCP wiki, "About Pool Sizing", section "Pool-locking".
 func connections() Fault {
@@ -43,7 +42,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := until(ctx, t.Times.within(), inside); err != nil {
 		return "", err
 	}
-	pauseFor(ctx, t.Times.Lease/10) // until they stand where they wait
+	pauseFor(ctx, t.Times.Lease/10) // until all buyers wait for the lock or a connection
 	if err := t.A.Tell("pool"); err != nil {
 		return "", err
 	}
@@ -56,7 +55,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	if err := t.release(); err != nil {
 		return "", err
 	}
-	// A slow machine needs far less than half of a buyer's wait. Stuck buyers need all of it.
+	// A slow machine sells the unit in far less than half of a buyer's wait. Stuck buyers take all of it.
 	limit := t.Times.Wait / 2
 	answer, ended := seen(ctx, t, limit, holder, history.Return)
 	switch {
@@ -69,7 +68,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	return scarce(pool.Amount, called)
 }
 
-// called counts the buyers whose name has the prefix and who have reached their shop.
+// called counts the buyers with this prefix in their names that have reached their shop.
 func (t *Testbed) called(prefix string) (n int) {
 	for _, e := range t.Log.Events() {
 		if e.Kind == history.Call && strings.HasPrefix(e.Purchaser, prefix) {

@@ -7,9 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// dbClusterRestart kills all nodes at once under load and bootstraps the cluster from the most
-// advanced node. With innodb_flush_log_at_trx_commit=1, which flushes the log at each COMMIT, every
-// acknowledged sale must be there. A SIGKILL does not stand for a power failure; see dbKill.
+// dbClusterRestart kills all nodes at once under load and bootstraps the cluster from the most advanced
+// node. The nodes use innodb_flush_log_at_trx_commit=1, which flushes the log at each COMMIT, so no
+// acknowledged sale may be lost. A SIGKILL does not stand for a power failure; see dbKill.
 func dbClusterRestart() Fault {
 	return Fault{
 		Name: "db-cluster-restart", About: "all nodes of the database cluster are killed under load; it restarts from the node with the latest commits", On: dialect.Galera, Stock: 160,

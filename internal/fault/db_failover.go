@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbFailover kills the primary under load and promotes a replica that each COMMIT has waited for.
-// Every acknowledged sale must be there.
+// dbFailover kills the primary under load and promotes a replica that each COMMIT has waited for. No
+// acknowledged sale may be lost.
 func dbFailover() Fault {
 	return Fault{
 		Name: "db-failover", About: "the database is killed under load, and its synchronous replica takes over", On: dialect.Postgres, Stock: 160,
@@ -121,8 +121,8 @@ func (f *following) end(context.Context) error {
 	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
-// behind restarts both shops. Each connects to addresses, through links of its own, instead of to
-// the database.
+// behind restarts both shops. Each then connects to addresses through links of its own, and not to the
+// database itself.
 func behind(ctx context.Context, t *Testbed, addresses ...string) error {
 	t.Servers.front = addresses
 	t.afterwards(func(context.Context) error { t.Servers.front = nil; return nil })

@@ -13,13 +13,13 @@ import (
 // With fewer, a lost sale might go unnoticed.
 const enoughInRush = 10
 
-// dbKill kills the database with SIGKILL while buyers buy, and restarts it with its data. Every
-// acknowledged sale must be there. In a cell it kills the database a second time, while a buyer is
-// inside its COMMIT. Whether that buyer has a sale cannot be known.
+// dbKill kills the database with SIGKILL while buyers buy, and restarts it with its data. No acknowledged
+// sale may be lost. In a cell it kills the database a second time, while a buyer is inside its COMMIT. That
+// buyer may have a sale or not.
 //
-// A SIGKILL destroys the memory of the process. Data that it has written stays in the kernel,
-// synced to the disk or not. dbKill therefore finds a sale that was acknowledged before its COMMIT
-// was written (trackrecord/planted/commit-not-flushed.patch), but does not stand for a power failure.
+// A SIGKILL destroys the memory of the process. Data that it has written stays in the kernel, even if it is
+// not on the disk. So dbKill finds a database that acknowledges a sale before it writes the COMMIT
+// (trackrecord/planted/commit-not-flushed.patch), but it does not stand for a power failure.
 func dbKill() Fault {
 	return Fault{
 		Name: "db-kill", About: "the database is killed under load and restarts with its data", Stock: 160,
@@ -76,7 +76,7 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 
 func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 	least := enoughInRush
-	if r.InGroups { // so many sales may leave no transaction that the kill could interrupt
+	if r.InGroups { // one transaction may sell more units than that, and then the kill could interrupt none
 		least = 0
 	}
 	r.tally.await(ctx, least-r.tally.sold(), r.times.Wait)
@@ -88,7 +88,7 @@ func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 		return "", err
 	}
 	sold, server := r.tally.sold(), r.Engine.Killable
-	gone, err := killOf(server).inject(r, r.release) // its COMMIT meets a dead server
+	gone, err := killOf(server).inject(r, r.release) // the stopped buyer's COMMIT then finds a dead server
 	if err != nil {
 		return "", err
 	}

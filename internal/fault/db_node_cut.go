@@ -28,7 +28,7 @@ func dbNodeCut() Fault {
 	}
 }
 
-// refusesAlone reports whether the node has noticed that it is alone and refuses writes.
+// refusesAlone returns an error unless the node has noticed that it is alone and refuses writes.
 func refusesAlone(ctx context.Context, n *localserver.GaleraNode) error {
 	if err := await(ctx, n, "alone", func(s localserver.GaleraStatus) bool { return !s.Ready && s.Cluster != "Primary" }); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcdLeases gives an operator's view of etcd.
+// etcdLeases finds and revokes the leases of locks in etcd, as an operator can.
 type etcdLeases struct{ client *clientv3.Client }
 
 func openEtcdLeases(addr string) (*etcdLeases, error) {

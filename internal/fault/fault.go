@@ -1,15 +1,16 @@
 // Package fault injects faults into running shops: it kills and stops processes, restarts servers,
 // and cuts connections. Each fault is one file and one line in All.
 //
-// Every fault can be injected into a Testbed: a cell of verify, with two shops and servers of their
-// own, and few buyers. Those with InRush can also be injected into a RunningRush: the rush of a
-// command or of the live page, on the engine's servers.
+// Every fault can be injected into a Testbed: a cell of verify, with two shops and servers of their own, and
+// few buyers. A fault with InRush can also be injected into a RunningRush: a rush that a command or the live
+// page runs, on the engine's servers.
 //
-// In both, a buyer of the first process is stopped while it holds the lock. The fault is injected,
-// other buyers buy, and the held buyer goes on. The field then repairs the damage.
+// In both, the fault stops a buyer of the first process while the buyer holds the lock. It does its damage,
+// lets other buyers buy, and lets the stopped buyer go on. At the end the damage is repaired.
 //
-// A fault proves that it took effect, or returns ErrMissed. An injection shows nothing if the buyer
-// did not hold the lock, or if the server did not forget it. The package does not judge;
+// A fault proves that it took effect, or returns ErrMissed. For example, it proves nothing if the buyer did
+// not hold the lock, or if a restarted server kept its data. The package does not judge; internal/judge/verify
+// and internal/load/rush do.
 // internal/judge/verify and internal/load/rush do.
 package fault
 
@@ -36,10 +37,10 @@ func missed(format string, args ...any) error {
 type Fault struct {
 	// Name is the matrix column and the value of --fault and --strike: words joined by "-".
 	Name promise.Condition
-	// Inject injects the fault into a cell and returns the proof that it took effect, or an ErrMissed
-	// with the reason. It repairs the damage through Field.afterwards.
+	// Inject injects the fault into a cell and returns the proof that it took effect, or an ErrMissed with
+	// the reason. It passes its repairs to Field.afterwards.
 	Inject func(ctx context.Context, t *Testbed) (proof string, err error)
-	// InRush is Inject for a running rush. Nil: the fault belongs to cells.
+	// InRush is Inject for a running rush. Nil: the fault applies only to cells.
 	InRush func(ctx context.Context, r *RunningRush) (proof string, err error)
 
 	// About describes the fault, in one line without a full stop.
@@ -50,23 +51,23 @@ type Fault struct {
 	On string
 	// OnRedis limits the fault to this Redis topology, one of package topology. Empty: no limit.
 	OnRedis string
-	// Lease is the shops' lease if the lock server consists of several servers, which the fault
-	// occupies for seconds; see longLease and electionLease. 0 means the default lease.
+	// Lease is the shops' lease if the lock server consists of several servers. It must outlast the fault,
+	// which takes seconds there; see longLease and electionLease. 0 means the default lease.
 	Lease time.Duration
-	// Ensembles: ZooKeeper and etcd have three members each. Other cells have one, which starts sooner.
+	// Ensembles means that ZooKeeper and etcd have three members each. Otherwise they have one, which starts
+	// sooner.
 	Ensembles bool
 	// Conns is the number of database connections of each shop. 0 means the shop's default.
 	Conns int
-	// Stock is the stock of a cell. It is enough for the buyers of the fault and for a burst
-	// afterwards.
+	// Stock is the stock of a cell: enough for the buyers of the fault and for a burst afterwards.
 	Stock int64
-	// HolderLives: no process ends and no server is lost. The holder releases its lock when its buy
-	// ends, so no buyer has to wait for a lease to expire.
+	// HolderLives means that no process ends and no server is lost. The holder releases its lock when its
+	// buy ends, so no buyer has to wait for a lease to expire.
 	HolderLives bool
 
-	// TwoProcesses: in a running rush the fault takes effect only if there is a second process.
+	// TwoProcesses means that in a running rush the fault takes effect only if there is a second process.
 	TwoProcesses bool
-	// Standby: a running rush needs a Standby that is ready before the buyers come.
+	// Standby means that a running rush needs a Standby that is ready before the buyers come.
 	Standby bool
 	// Lacks says why the engine of a running rush does not support the fault, or returns "". Nil:
 	// every engine supports it.
@@ -173,7 +174,7 @@ func ownRedis(e *engine.Engine) (own engine.Restartable) {
 	return own
 }
 
-// lacksRedis is the Lacks of faults of a Redis.
+// lacksRedis implements Fault.Lacks for faults that restart one Redis.
 func lacksRedis(e *engine.Engine) string {
 	if ownRedis(e) == nil {
 		return "Redis is not the engine's own, or several servers"

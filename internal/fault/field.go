@@ -10,19 +10,19 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A Field is the place where a fault is injected: a Testbed or a RunningRush. In both, the fault
-// holds a buyer of the first process while other buyers buy elsewhere.
+// A Field is the environment of an injection: a Testbed or a RunningRush. In both, the fault stops a buyer
+// of the first process while other buyers buy elsewhere.
 type Field interface {
 	setting() Setting
 
-	// hold stops a buyer of the first process at the point, at most until the injection ends. It
-	// returns how many buyers that process has not answered yet.
+	// hold stops a buyer of the first process at a failpoint, until release or the end of the injection. It
+	// returns the number of buyers that this process has not answered yet.
 	hold(ctx context.Context, at failpoint.Point) (inside int, err error)
 	// release lets the held buyer go on.
 	release() error
 
-	// others lets other buyers buy while one is held. It returns after the first sales, or after
-	// longest. In a running rush it does not return before shortest.
+	// others lets other buyers buy while one is stopped. It returns after the first sales, or after the time
+	// longest. In a running rush it takes at least the time shortest.
 	others(ctx context.Context, shortest, longest time.Duration)
 
 	// process returns the process of the held buyer.
@@ -37,11 +37,11 @@ type Field interface {
 	afterwards(repair func(ctx context.Context) error)
 }
 
-// A Setting is a fault's information about its field.
+// A Setting describes the field to a fault.
 type Setting struct {
 	Times
 	Product string
-	Write   failpoint.Point // the last point before a write of the held buyer becomes visible
+	Write   failpoint.Point // the last failpoint before a write of the stopped buyer becomes visible
 	Down    time.Duration   // from the end of a process to the start of its successor
 
 	InRush bool // whether the proof is for a running rush
@@ -73,7 +73,7 @@ func (r *repairs) repair(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// until polls is every few milliseconds. It returns false after the time within, and stops at an
+// until polls a condition every few milliseconds. It returns false after the time within, and stops at an
 // error.
 func until(ctx context.Context, within time.Duration, is func() (bool, error)) (bool, error) {
 	for deadline := time.Now().Add(within); ; pauseFor(ctx, 5*time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// holder is the purchaser that a fault holds in a cell. It buys at A.
+// holder is the purchaser that a fault stops in a cell. It buys at shop A.
 const holder = "holder"
 
 var errNoHolder = errors.New("the holder did not reach its write")
@@ -42,8 +42,8 @@ func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
 	return nil
 }
 
-// arm makes the holder stop when it gets to the point. The holder goes on when the fault is over,
-// even after an error.
+// arm makes the holder stop at the failpoint. The holder goes on when the fault is over, even after an
+// error.
 func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 	t.afterwards(func(context.Context) error { return t.release() })
 	if err := t.A.arm(holder, at); err != nil {
@@ -57,7 +57,7 @@ func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 
 func (t *Testbed) release() error { return t.A.release(holder) }
 
-// staysHeld waits until then and reports whether the holder stayed in its section.
+// staysHeld waits until a time and reports whether the holder stayed stopped.
 func (t *Testbed) staysHeld(ctx context.Context, until time.Time) bool {
 	seen(ctx, t, time.Until(until), holder, history.Answered, history.Resumed)
 	_, ended := seen(ctx, t, time.Millisecond, holder, history.Resumed)

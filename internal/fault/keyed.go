@@ -38,7 +38,7 @@ func repeat(ctx context.Context, t *Testbed, units int64, shops ...*CellShop) er
 	for _, shop := range shops {
 		rounds = append(rounds, []buyers.Answer{again.keyed(ctx, shop, units)})
 	}
-	t.orders.CompareIDsOnly = true // the answer of the first round has no receipt
+	t.orders.CompareIDsOnly = true // the first answer comes from the record and has no receipt
 	t.orders.Add(rounds...)
 	return ctx.Err()
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	// electionLease is the lease of the shops. An election takes one or two seconds, and a client may try
-	// several members for seconds each before it finds the new leader. No buyer waits for the lease's end.
+	// several members for seconds each before it finds the new leader. No buyer waits for this lease to end.
 	electionLease = 30 * time.Second
 	// electionTimeout is the maximum wait for another leader, and for a shop that has found it.
 	electionTimeout = 20 * time.Second
@@ -24,10 +24,10 @@ const (
 	timeToGetIn = 2 * time.Second
 )
 
-// leaderKill kills the leader of an ensemble of three while the holder stands inside its COMMIT. Other
-// buyers come during the election and after it. The two other members elect a leader, which knows every
-// lock: a write is answered only when a majority has it. The killed member returns, and the holder
-// goes on. A failover of Redis shows the contrast, see redisFailover.
+// leaderKill kills the leader of an ensemble of three while the holder is stopped at its COMMIT. Other
+// buyers come during the election and after it. The two other members elect a leader that knows every lock,
+// since the old leader acknowledged a write only after a majority had it. The killed member returns, and the
+// holder goes on. A failover of Redis may lose the lock instead, see redisFailover.
 //
 // Source: ZooKeeper Programmer's Guide, "Consistency Guarantees"; etcd documentation, v3.4, "Failure
 // modes", Leader failure.
@@ -106,7 +106,7 @@ func leader(ctx context.Context, members []engine.LockServer) (index int) {
 	return index
 }
 
-// firstInLine asks a member for the first in the product's queue.
+// firstInLine asks a member for the first entry in the queue of the product's lock.
 func firstInLine(ctx context.Context, t *Testbed, member engine.LockServer) (place, error) {
 	lock, err := coordinatorOf(t.Subject.Needs, map[lockstrategy.Need]string{lockstrategy.Need(member.Need): member.Address()})
 	if err != nil {
@@ -116,7 +116,7 @@ func firstInLine(ctx context.Context, t *Testbed, member engine.LockServer) (pla
 	return lock.holder(ctx, t.Product)
 }
 
-// leaderless says what the buyers got that came when no member led.
+// leaderless describes the answers to the buyers that came while no member led.
 func leaderless(answers []buyers.Answer) string {
 	came, sold, slowest := 0, 0, time.Duration(0)
 	for _, a := range answers {

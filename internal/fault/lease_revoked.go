@@ -9,10 +9,10 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// leaseRevoked takes the lease away from a holder whose process runs on and reaches its servers. An
-// operator may revoke a lease, or end a session from another connection. The holder is between its
-// read and its write for longer than its lease. Its client is told of the loss, so the section must
-// end.
+// leaseRevoked revokes the lease of a holder while the holder's process runs and reaches its servers. An
+// operator may revoke a lease, or end a session from another connection. The holder is stopped between its read
+// and its write for longer than its lease. The server notifies its client of the loss, so the holder must not
+// write.
 func leaseRevoked() Fault {
 	return Fault{
 		Name: "lease-revoked", About: "ZooKeeper or etcd revokes the lease of a lock holder while its process runs on",
@@ -52,8 +52,8 @@ func (t *Testbed) coordinators() map[lockstrategy.Need]string {
 	return there
 }
 
-// revoke takes the lease away from the first in the product's queue. gone reports whether the
-// server has forgotten it.
+// revoke revokes the lease of the first entry in the product's queue. gone reports whether the server has
+// forgotten the lease and the entry.
 func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gone bool, err error) {
 	if first, err = lock.holder(ctx, t.Product); err != nil {
 		return first, false, err
@@ -68,7 +68,7 @@ func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gon
 
 // A coordinator is a server that knows the owner of each lock.
 type coordinator interface {
-	// holder finds the first in the product's queue, or returns ErrMissed if the queue is empty.
+	// holder returns the first entry in the product's queue, or ErrMissed if the queue is empty.
 	holder(ctx context.Context, product string) (place, error)
 	// revoke ends the lease of a place, as an operator would.
 	revoke(ctx context.Context, p place) error

@@ -12,9 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// others sends buyers to B while the holder is stopped. It returns when one of them has bought a
-// unit or waits for the row that the holder has locked, or after longest: a lock that holds lets no
-// buyer in.
+// others sends buyers to B while the holder is stopped. It returns when one of them has bought a unit or
+// waits for the row that the holder has locked. Otherwise it returns after the time longest, since a lock that
+// works lets no buyer in.
 func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 	for i := range 3 {
 		t.buyers.send(ctx, t.B, fmt.Sprintf("next-%d", i))
@@ -44,7 +44,7 @@ func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }
 
-// nextSold reports whether a next buyer bought a unit.
+// nextSold reports whether one of these buyers bought a unit.
 func nextSold(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return isNext(e) && e.Outcome == string(purchase.Sold) })
 }

@@ -12,7 +12,7 @@ type nodeLoss struct {
 	lose, mend   func(ctx context.Context, n *localserver.GaleraNode) error
 	lost, mended string // texts for the history
 
-	// unaided: the node does not come back by itself, so the injection repairs it at its end, even
+	// unaided means that the node does not come back by itself, so the injection repairs it at its end, even
 	// after an error.
 	unaided bool
 
@@ -20,8 +20,8 @@ type nodeLoss struct {
 	meanwhile func(ctx context.Context, n *localserver.GaleraNode) error
 }
 
-// inject takes the node away, lets the others go on, and brings the node back. It requires sales
-// before and during the loss, and at least one buyer under way when the node goes.
+// inject takes the node away, lets the other nodes go on, and brings the node back. It requires sales before
+// and during the loss, and at least one unanswered buyer when the node goes.
 func (w nodeLoss) inject(ctx context.Context, t *Testbed) (proof string, err error) {
 	c, ok := t.Servers.clustered()
 	if !ok {

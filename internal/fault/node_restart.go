@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// nodeRestart kills one node of the holder's bare majority and restarts it empty. Together with the
-// nodes that were cut off, it gives another buyer a majority.
+// nodeRestart kills one node of the bare majority that granted the holder's lock, and restarts it empty.
+// Together with the minority, which has no lock either, it can give another buyer a majority.
 func nodeRestart() Fault {
 	return Fault{
 		Name: "node-restart", About: "a Redlock node that the majority of the lock depends on restarts empty",

@@ -13,7 +13,7 @@ func minority(all int) int { return (all - 1) / 2 }
 
 // A grant is a lock on several nodes.
 type grant struct {
-	nodes []*redisNode // the nodes that have it
+	nodes []*redisNode // the nodes with the lock
 	all   int
 }
 
@@ -57,9 +57,9 @@ func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant,
 	return on, nil
 }
 
-// holdBarely calls Testbed.hold for a lock on several nodes. While the holder acquires the lock, a
-// minority of the nodes is cut off from its shop, so that it gets a bare majority. A lock that
-// needs all nodes cannot be acquired like that. It then gets all of them, and how says so.
+// holdBarely stops the holder of a lock on several nodes. While the holder acquires the lock, holdBarely
+// cuts a minority of the nodes off from its shop, so that it gets a bare majority. A lock that needs all nodes
+// cannot be acquired then. In that case holdBarely reconnects the nodes, and how says so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	nodes := t.A.nodes()
 	spare := nodes[len(nodes)-minority(len(nodes)):]
@@ -82,7 +82,7 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	if how, err = heldOn(on); err != nil || len(nodes)%2 == 1 {
 		return how, err
 	}
-	// Of an even number, two nodes must lose the lock before another buyer can have a majority.
+	// With an even number of nodes, two must lose the lock before another buyer can have a majority.
 	return how + "; a second node restarted empty, since their number is even", restart(t.Servers.nodes[1])
 }
 

@@ -11,10 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// nodesDown kills first a minority of the nodes and then a majority. Under a minority, buyers must
-// still be served. Under a majority, no buyer may get the lock. If a buyer gets it nevertheless, it
-// is stopped before its COMMIT while the nodes restart empty, so that another buyer gets a
-// majority.
+// nodesDown kills first a minority of the nodes and then a majority. While a minority is down, buyers must
+// still be served. While a majority is down, no buyer may get the lock. If a buyer gets it nevertheless,
+// nodesDown stops it at its COMMIT and restarts the nodes empty, so that another buyer gets a majority.
 func nodesDown() Fault {
 	return Fault{
 		Name: "nodes-down", About: "a minority of the Redlock nodes goes down, then a majority",

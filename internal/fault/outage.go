@@ -52,8 +52,8 @@ func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	return gone, nil
 }
 
-// underLoad calls inject while buyers of both shops buy. It proves that buyers had bought before,
-// and that some were under way when the server was gone.
+// underLoad calls inject while buyers of both shops buy. It proves that buyers had bought before, and that
+// some had no answer yet when the server was gone.
 func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err error) {
 	l := startLoad(ctx, t)
 	defer l.stop()
@@ -150,8 +150,8 @@ func startLoad(ctx context.Context, t *Testbed) *load {
 	return l
 }
 
-// awaitSold returns when n units are sold and half of the buyers have started another buy. Buyers
-// that are answered together also ask together, and a kill in between would interrupt no buyer.
+// awaitSold returns when n units are sold and half of the buyers have started another buy. Otherwise all
+// buyers might be between two buys, and a kill would interrupt none.
 func (l *load) awaitSold(ctx context.Context, n int64) {
 	await := func(patience time.Duration, there func() bool) {
 		for deadline := time.Now().Add(patience); !there() && time.Now().Before(deadline) && ctx.Err() == nil; {
@@ -162,7 +162,8 @@ func (l *load) awaitSold(ctx context.Context, n int64) {
 	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
 }
 
-// awaitRefused lets buyers meet the dead server. A strategy may make them wait for it.
+// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms: a
+// strategy may make buyers wait for the server.
 func (l *load) awaitRefused(ctx context.Context) {
 	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)

@@ -18,7 +18,7 @@ func partition() Fault {
 			if err := holdFor(ctx, t, failpoint.Read, t.Times.Wait); err != nil {
 				return "", err
 			}
-			// A client avoids a server that was silent.
+			// After the partition, a client may avoid the silent servers for a while.
 			t.afterwards(func(ctx context.Context) error { pauseFor(ctx, t.Times.Lease); return nil })
 			proof, err := part(t, t.A.Links, t.Times.Lease/4)
 			if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// pause stops the holder's whole process, its watchdog included, for longer than its lease, then
-// lets it run on. The holder stands inside its COMMIT, where nothing checks a lease before the
-// database writes. A process that is stopped earlier may notice the loss in time.
+// pause stops the holder's whole process, its watchdog included, for longer than its lease, then lets it run
+// on. The holder is at its COMMIT, where nothing checks a lease before the database writes. A process that is
+// stopped earlier may notice the loss in time.
 func pause() Fault {
 	return Fault{
 		Name: "pause", About: "the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes", Stock: stock,

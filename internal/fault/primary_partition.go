@@ -13,8 +13,8 @@ import (
 
 // primaryPartition cuts off the primary together with the holder's shop. The sentinels and the
 // replicas do not reach the primary, and the shop reaches no other server. The replicas already
-// have the holder's lock. One of them is elected and lets the lock expire, while the shop renews it
-// at the old primary: WAIT is not a consensus protocol.
+// have the holder's lock. One of them is elected and lets the lock expire, while the shop renews it at the
+// old primary. The command WAIT cannot prevent that, since it is not a consensus protocol.
 //
 // In a cluster, such a primary refuses writes once it hears no majority.
 func primaryPartition() Fault {

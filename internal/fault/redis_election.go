@@ -48,8 +48,8 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	return proof + by, err
 }
 
-// holdUnconfirmed calls Testbed.hold while no replica follows. A strategy that waits for replicas
-// does not grant the lock then. Replication is therefore resumed, and waited is true.
+// holdUnconfirmed stops the holder while no replica follows a primary. If the shops wait for replicas, the
+// lock is not granted then. In that case holdUnconfirmed resumes replication and returns true.
 func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited bool, _ error) {
 	if !t.Confirmed {
 		return false, holdFor(ctx, t, failpoint.Commit, t.Times.Wait)
@@ -87,8 +87,8 @@ func (g *redisGroup) keysOf(ctx context.Context, product string) (map[string]str
 	return keys, nil
 }
 
-// tried waits until some primary has a new key of the product, or one with a new value: a buyer is
-// asking for the lock. Without this wait, the buyer may not have arrived yet.
+// tried waits until some primary has a new key of the product, or a key with a new value. This shows that
+// the holder has asked for the lock. Without this wait, replication could resume before the holder asks.
 func (g *redisGroup) tried(ctx context.Context, product string, before map[string]string, timeout time.Duration) error {
 	asked, err := until(ctx, timeout, func() (bool, error) {
 		now, err := g.keysOf(ctx, product)
@@ -100,7 +100,7 @@ func (g *redisGroup) tried(ctx context.Context, product string, before map[strin
 	return err
 }
 
-// electionAfter takes a primary away and waits for the one that is elected in its place.
+// electionAfter takes a primary away with lose and waits until another is elected in its place.
 func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what string, deadline time.Time, lose func() error) (*redisNode, error) {
 	g := t.Servers.redises
 	before, err := g.primaries(ctx)
@@ -120,8 +120,8 @@ func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what str
 	return elected, nil
 }
 
-// hadAll proves a failover that a confirmed lock survives: the lock did not count while no replica
-// followed, and the elected replica has it.
+// hadAll proves a failover that a confirmed lock survives: without a replica the lock was not granted, and
+// the elected replica has it.
 func hadAll(written, copied map[string]string) (proof string, _ error) {
 	if n := lacking(written, copied); n > 0 || len(written) == 0 {
 		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))
@@ -129,9 +129,9 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("while no replica followed, a primary had the key of the holder, which was not let in; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
 }
 
-// Undisturbed waits until Redis is whole. The returned function reports whether a replica has been
-// elected since then without a fault's request, or a second one after it; "" means none. A machine
-// that stalls for a second makes a primary look dead, and the play then proves nothing.
+// Undisturbed waits until all Redis servers agree on their roles. The returned function describes a failover
+// since then that no fault has caused, or a second failover after that of a fault; "" means none. If the
+// machine stalls for a second, a primary seems dead and is replaced, so the play proves nothing.
 func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
 	g := s.redises
 	if g == nil {
@@ -162,7 +162,7 @@ func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.
 	}, err
 }
 
-// electedSince waits for a new primary.
+// electedSince waits for a primary that is not one of before.
 func (g *redisGroup) electedSince(ctx context.Context, before []*redisNode, deadline time.Time) (elected *redisNode, _ error) {
 	_, _ = until(ctx, time.Until(deadline), func() (bool, error) {
 		now, _ := g.primaries(ctx) // an error comes from a dead server

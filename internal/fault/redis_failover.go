@@ -79,8 +79,8 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d of the product's %d keys, or had them from before", n, len(written)), nil
 }
 
-// replicate makes the replica follow the primary through a link, unless it does, and waits until it
-// is up to date.
+// replicate makes the replica follow the primary through a link and waits until it is up to date. If the
+// replica already follows, replicate does nothing.
 func (s *redisServers) replicate(ctx context.Context) (err error) {
 	if s.cord != nil {
 		return nil
@@ -124,8 +124,8 @@ func offset(replication, field string) int64 {
 	return n
 }
 
-// promote makes the replica a primary, kills the old one, and redirects the links. The shops are
-// without a Redis for a moment only, in which a client tries again.
+// promote makes the replica a primary, kills the old one, and redirects the links. The shops have no Redis
+// only for a moment, and a client's retry bridges it.
 func (s *redisServers) promote(ctx context.Context, links testbed.Links) error {
 	c := s.replica.client()
 	defer c.Close()
@@ -150,13 +150,13 @@ func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error 
 		}
 		c := back.redis.client()
 		defer c.Close()
-		pause := c.Do(ctx, "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE") // until it is killed
+		pause := c.Do(ctx, "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE") // until promote kills this server
 		if err := errors.Join(pause.Err(), back.caughtUp(ctx), back.promote(ctx, links)); err != nil {
 			return err
 		}
 		back.cord.Cut()
 	}
-	if s.replica == nil { // the fault missed
+	if s.replica == nil { // the fault did not take effect
 		return nil
 	}
 	return restart(s.replica) // it follows no server then

@@ -28,7 +28,7 @@ type redisGroup struct {
 	elected  *redisNode // the replica elected in its place; nil allows any
 }
 
-// settleTimeout is how long a group may take to be whole again.
+// settleTimeout is how long the servers of a group may take to agree on their roles again.
 const settleTimeout = time.Minute
 
 // primaries returns the nodes that take writes, in the order of g.nodes. It asks the sentinels or a
@@ -74,7 +74,7 @@ func sentinelPrimary(ctx context.Context, c *redis.Client) ([]string, error) {
 }
 
 func clusterPrimaries(ctx context.Context, c *redis.Client) (addresses []string, _ error) {
-	//lint:ignore SA1019 CLUSTER SHARDS takes Redis 7; this is there as well
+	//lint:ignore SA1019 CLUSTER SHARDS needs Redis 7; CLUSTER SLOTS works there as well
 	ranges, err := c.ClusterSlots(ctx).Result()
 	for _, slots := range ranges {
 		if len(slots.Nodes) > 0 && !slices.Contains(addresses, slots.Nodes[0].Addr) {
@@ -84,7 +84,7 @@ func clusterPrimaries(ctx context.Context, c *redis.Client) (addresses []string,
 	return addresses, err
 }
 
-// keeper returns the primary that has the product's keys, and the keys. It returns ErrMissed unless
+// keeper returns the primary that has the product's keys, and these keys. It returns ErrMissed unless
 // exactly one primary has keys.
 func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisNode, keys map[string]string, _ error) {
 	all, err := g.primaries(ctx)
@@ -108,7 +108,7 @@ func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisN
 	return keeper, keys, nil
 }
 
-// part stops replication from now on.
+// part disconnects all replicas, until follow.
 func (g *redisGroup) part(ctx context.Context) error {
 	all, err := g.primaries(ctx)
 	for _, node := range all {
@@ -117,9 +117,9 @@ func (g *redisGroup) part(ctx context.Context) error {
 	return err
 }
 
-// mend restarts the killed servers, resumes replication, and waits until the group is whole. A
-// former primary that comes back is told to follow the elected one; the sentinels would wait eight
-// seconds before they do that.
+// mend restarts the killed servers, resumes replication, and waits until the servers agree on their roles.
+// It tells a former primary that comes back to follow the elected one. The sentinels would do that only after
+// eight seconds.
 //
 // A sentinel closes all connections of a node that it reconfigures, so mend repeats a command that
 // was cut off.
@@ -162,7 +162,7 @@ func settled(ctx context.Context, try func(context.Context) error) error {
 	return nil
 }
 
-// whole returns an error that says what is missing.
+// whole returns an error that says why the servers do not agree on their roles yet.
 func (g *redisGroup) whole(ctx context.Context) error {
 	if g.kind == topology.Sentinel {
 		return g.watched(ctx)
@@ -182,7 +182,7 @@ func (g *redisGroup) whole(ctx context.Context) error {
 	return nil
 }
 
-// watched is whole for a primary behind sentinels.
+// watched is the part of whole for servers with sentinels.
 func (g *redisGroup) watched(ctx context.Context) error {
 	primaries, err := g.primaries(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// clientOf returns a client without password that asks each command once. The caller must close it.
+// clientOf returns a client without password that never sends a command again. The caller must close it.
 func clientOf(address string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 }
@@ -51,7 +51,7 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 			hash, err = c.HGetAll(ctx, all.Val()).Result()
 			value = fmt.Sprint(hash) // sorted
 		}
-		if errors.Is(err, redis.Nil) { // it has just expired
+		if errors.Is(err, redis.Nil) { // the key has just expired
 			continue
 		}
 		if err != nil {
@@ -131,7 +131,7 @@ func (r *redisNode) rewrite(ctx context.Context) error {
 	return c.ConfigRewrite(ctx).Err()
 }
 
-// ahead returns how far the server's clock is ahead of this process's.
+// ahead returns how far the server's clock is ahead of this process's clock.
 func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
 	c := r.client()
 	defer c.Close()
@@ -139,8 +139,7 @@ func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
 	return time.Until(now), err
 }
 
-// part stops replication from now on. It disables the user of the replicas and closes their
-// connections, and proves that none follows.
+// part disables the user of the replicas, closes their connections, and proves that no replica follows.
 func (r *redisNode) part(ctx context.Context) error {
 	c := r.client()
 	defer c.Close()

@@ -10,8 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// redisRestart kills Redis and restarts it without its data, while the holder stands inside its
-// COMMIT.
+// redisRestart kills Redis and restarts it without its data, while the holder is stopped at its COMMIT.
 func redisRestart() Fault {
 	return Fault{
 		Name: "redis-restart", About: "Redis is killed and restarts empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
@@ -31,8 +30,8 @@ func redisRestartInCell(ctx context.Context, t *Testbed) (string, error) {
 	return forgetInCell(ctx, t, keeper, "Redis", held)
 }
 
-// forgetInCell restarts a server while the holder holds, lets others in, and proves that the server
-// forgot the lock.
+// forgetInCell restarts a server while the holder is stopped, lets other buyers in, and proves that the
+// server forgot the lock.
 func forgetInCell(ctx context.Context, t *Testbed, server *redisNode, name string, held time.Time) (proof string, _ error) {
 	before, err := server.keysOf(ctx, t.Product)
 	if err != nil {
@@ -74,9 +73,9 @@ func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, e
 	return t.Servers.redis, keys, err
 }
 
-// passOn lets others in, then lets the holder go on. Where Redis is several servers, it first waits
-// until the shop of the next buyers finds Redis ready. held is when the holder was stopped. All
-// this must end while the holder's lease certainly lives, or the fault has missed.
+// passOn lets other buyers try, then lets the holder go on. If Redis is several servers, it first waits
+// until shop B finds Redis ready. held is when the holder was stopped. If half of the lease is over by then,
+// the fault has missed: another buyer might get in because the lease ends.
 func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	if within := t.Times.within(); t.Servers.redises != nil && (!t.B.Ready(ctx, within) || time.Since(held) > within) {
 		return missed("Redis did not serve again within %s, half of the holder's lease", within)
@@ -85,9 +84,8 @@ func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	return t.release()
 }
 
-// forgot proves that a server of a cell has forgotten the keys of the product. All earlier keys
-// must be gone. A server that reloaded its file proves nothing, nor does one without the holder's
-// keys.
+// forgot proves that a server of a cell has forgotten the product's keys. The fault has missed if a key is
+// still there, for example because the server has loaded its file, or if there was none before.
 func forgot(server string, before, after map[string]string) (proof string, _ error) {
 	if left := len(before) - lacking(before, after); len(before) == 0 || left > 0 {
 		return "", missed("%s had %d keys of the product before its restart and %d of them after it", server, len(before), left)
@@ -98,9 +96,9 @@ func forgot(server string, before, after map[string]string) (proof string, _ err
 // mark is a key that the server has when it is killed, and must not have afterwards.
 const mark = "oversell:struck"
 
-// forget restarts a server in a running rush and returns how many keys of the product it had. It
-// returns ErrMissed if there were none, or if the server kept its data. The rush's buyers write the
-// same keys again at once, so the proof is a key that they do not write.
+// forget restarts a server in a running rush and returns how many keys of the product it had. It returns
+// ErrMissed if there were none, or if the server kept its data. The buyers of the rush write the product's keys
+// again at once, so forget checks the key mark, which they do not write.
 func forget(ctx context.Context, server engine.Restartable, product string) (keys int, err error) {
 	had, err := keysOf(ctx, server.Address(), product)
 	switch {

@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// firstProcess is the index of the process whose buyer is held.
+// firstProcess is the index of the process in which a fault stops a buyer.
 const firstProcess = 0
 
-// few is how many sales to others make a difference: the held buyer's write is then outdated.
+// few is the number of sales to others that make the stopped buyer's read outdated.
 const few = 3
 
 // A ToldProcess obeys the commands of package failpoint.
@@ -26,24 +26,24 @@ type ToldProcess interface {
 	Tell(command string) error
 }
 
-// A RunningRush is a fault's view of one burst of a rush's buyers, from the restock on. It knows
-// the held buyer and the sales of the others. Its methods may be called by several goroutines.
+// A RunningRush lets a fault act on one burst of a rush's buyers, from the restock on. It knows the stopped
+// buyer and the sales of the others. Its methods may be called by several goroutines.
 type RunningRush struct {
 	Engine  *engine.Engine
 	First   ToldProcess
 	Links   []testbed.Links // links of each process to the engine's lock servers
 	Standby *Standby        // for faults that need one
 
-	// InGroups: one transaction sells to many buyers, see lockstrategy.Traits.
+	// InGroups means that one transaction sells to many buyers, see lockstrategy.Traits.
 	InGroups bool
 
 	product string
 	write   failpoint.Point // see Setting
 	times   Times
 
-	injecting sync.Mutex // one fault at a time: the damage of another would count as this one's proof
+	injecting sync.Mutex // one fault at a time: the damage of one must not count as the proof of another
 	repairs
-	held string // the last held buyer
+	held string // the last stopped buyer
 
 	tally *tally
 	stops chan string // the buyer that stopped
@@ -90,16 +90,16 @@ func (r *RunningRush) Note(process int, e history.Event) {
 	}
 }
 
-// stopped hands a stopped buyer to hold, or lets it go on.
+// stopped passes a stopped buyer to hold. If hold does not wait for one, the buyer goes on.
 func (r *RunningRush) stopped(purchaser string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiting { // otherwise it came too late
+	if r.waiting { // otherwise the buyer stopped too late
 		r.waiting = false
 		select {
 		case r.stops <- purchaser:
 			return
-		default: // another buyer is held already
+		default: // another buyer is stopped already
 		}
 	}
 	r.goOn(purchaser)
@@ -116,8 +116,8 @@ func (r *RunningRush) setting() Setting {
 	return Setting{Times: r.times, Product: r.product, Write: r.write, InRush: true}
 }
 
-// hold stops the first buyer of the first process that gets to the point. It fails if no buyer gets
-// there within a buyer's wait.
+// hold stops the first buyer of the first process that reaches the failpoint. It fails if no buyer does
+// within a buyer's wait.
 func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
 	r.mu.Lock()
 	r.waiting = true
@@ -164,8 +164,7 @@ func (r *RunningRush) others(ctx context.Context, shortest, longest time.Duratio
 
 func (r *RunningRush) process() Process { return rushProcess{r.First, r.tally} }
 
-// A rushProcess is the first process. The tally forgets its buyers when another process takes its
-// place.
+// A rushProcess is the first process. StartAgain removes the buyers of the killed process from the tally.
 type rushProcess struct {
 	ToldProcess
 	tally *tally
@@ -180,14 +179,14 @@ func (r *RunningRush) redis() (*redisServers, testbed.Links) {
 	return &r.Standby.redisServers, slices.Concat(r.Links...).Of(string(lockstrategy.NeedsRedis))
 }
 
-// injected does nothing: the rush's history contains the events of its processes, and its report
+// injected does nothing: the rush's history contains the events of its processes, and its report contains
 // the proof.
 func (r *RunningRush) injected(string, ...any) {}
 
 // A tally counts the buyers inside the first process and the sales of all processes.
 type tally struct {
 	over  chan struct{} // closed when no more buyers will come
-	sales chan struct{} // holds one after a sale
+	sales chan struct{} // contains an element after a sale
 
 	mu      sync.Mutex
 	pending map[string]bool // buyers of the first process without an answer

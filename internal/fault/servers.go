@@ -45,15 +45,14 @@ type redisServers struct {
 	group   *localserver.Group // for all servers
 	locks   *localserver.LockServers
 	clocks  *clocks
-	redis   *redisNode    // lock server; used with replica if Redis is one server
+	redis   *redisNode    // the lock server, with its replica, if Redis is one server
 	replica *redisNode    // nil before the first failover
 	cord    *testbed.Link // through which the replica follows; nil if it does not
 	redises *redisGroup   // lock servers, if Redis is several servers
 }
 
-// StartServers starts the database server that localDB names and the lock servers for needs, with
-// Redis in the topology localRedis and, if they are needed, that many Redlock nodes. Call Close
-// afterwards, even after an error.
+// StartServers starts the database server that localDB names and the lock servers for needs. Redis has the
+// topology localRedis, and Redlock has redlockNodes nodes. Call Close afterwards, even after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, redlockNodes int, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{sqlServer: sqlServer{wait: wait}}
 	database, err := localserver.DatabaseNamed(localDB)
@@ -124,7 +123,7 @@ func (s *redisServers) startReplica() (err error) {
 	if s.replica != nil {
 		return nil
 	}
-	if s.group == nil { // of a Standby
+	if s.group == nil { // a Standby has no group yet
 		if s.group, err = localserver.NewGroup(); err != nil {
 			return err
 		}
@@ -202,8 +201,8 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 	return p, nil
 }
 
-// Restart ends a shop with SIGKILL and starts another in its place. After an error the returned
-// shop may be stopped, and nothing else.
+// Restart ends a shop with SIGKILL and starts another in its place. After an error the caller may stop the
+// returned shop, and do nothing else with it.
 func (s *Servers) Restart(ctx context.Context, shop *CellShop, launch Launch, times Times, needs []lockstrategy.Need) (*CellShop, error) {
 	shop.stop()
 	next, err := s.startShop(ctx, shop.number, launch, times, needs)

@@ -23,7 +23,7 @@ func OwnShop(times Times) *exec.Cmd {
 	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Conns: times.Conns, Failpoints: true}.At("127.0.0.1:0")
 }
 
-// A CellShop is one process of a play. Its buyers can be held, and its history is recorded.
+// A CellShop is one shop process of a cell. Faults can stop its buyers, and its history is recorded.
 type CellShop struct {
 	*testbed.ShopProcess
 	number   int           // process index: A is 0, B is 1
@@ -59,8 +59,8 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	return shop, nil
 }
 
-// lockServers returns the servers of a shop. They are only those that the strategy needs, so that a
-// slow disk under the other servers cannot delay the shop. ensembles selects those of several members.
+// lockServers returns the servers of a shop: only those that the strategy needs, so that a slow disk under
+// the others cannot delay the shop. If ensembles is true, they have several members.
 func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine.Config, []engine.LockServer) {
 	var names []string
 	for _, need := range needs {
@@ -114,7 +114,7 @@ func (h *CellShop) recordTo(log *history.Log) {
 	h.log = log
 }
 
-// arm makes the buyer stop when it gets to the point.
+// arm makes the buyer stop at the failpoint.
 func (h *CellShop) arm(purchaser string, at failpoint.Point) error {
 	return h.Tell("hold " + purchaser + " " + string(at))
 }

@@ -31,7 +31,7 @@ func shortLease() Fault {
 
 func loseLease(ctx context.Context, t *Testbed) (string, error) {
 	usual := t.Times
-	t.afterwards(func(ctx context.Context) error { // the last buyers are no part of the fault
+	t.afterwards(func(ctx context.Context) error { // the shops' last buyers, after the fault, have the usual lease
 		t.buyers.wait()
 		t.Times = usual
 		return t.anew(ctx)
@@ -66,7 +66,7 @@ func loseLease(ctx context.Context, t *Testbed) (string, error) {
 	return leaseTooShort(took, held, t.buyers.answers())
 }
 
-// leaseTooShort proves that the network was slow and that the holder stood for longer than a lease. It
+// leaseTooShort proves that the network was slow and that the holder was stopped for longer than a lease. It
 // says how many buyers noticed that they had lost their lock.
 func leaseTooShort(quickest, held time.Duration, answers []buyers.Answer) (proof string, _ error) {
 	if quickest < slowness || held < tinyLease {

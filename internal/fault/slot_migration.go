@@ -14,12 +14,11 @@ import (
 	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
-// slotMigration moves the slots of the product's keys to another primary while the holder stands
-// inside its COMMIT. It moves the keys first, so that the old primary answers ASK, and then the
-// slot, so that it answers MOVED (Redis cluster specification, "Cluster live reconfiguration"). A
-// key keeps its remaining time to live. The lease does not end meanwhile: the lock would then be lost
-// to the clock and not to the fault. A lock that is renewed at a third of its lease is renewed after
-// the migration, too.
+// slotMigration moves the slots of the product's keys to another primary while the holder is stopped at its
+// COMMIT. It moves the keys first, so that the old primary answers ASK, and then the slots, so that it answers
+// MOVED (Redis cluster specification, "Cluster live reconfiguration"). A key keeps its remaining time to live.
+// The lease must not end meanwhile, or the lock would be lost to the clock and not to the fault. A lock that is
+// renewed every third of its lease is renewed after the migration, too.
 func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,
@@ -44,7 +43,7 @@ func slotMigration() Fault {
 			}
 			t.injected("the keys have moved, the slot has not")
 			t.buyers.send(ctx, t.B, "next-asked")
-			pauseFor(ctx, 250*time.Millisecond) // it waits for the lock and is redirected
+			pauseFor(ctx, 250*time.Millisecond) // until the buyer waits for the lock and is redirected
 			if err := m.slots(ctx, g); err != nil {
 				return "", err
 			}
@@ -66,8 +65,8 @@ func slotMigration() Fault {
 	}
 }
 
-// movedTo proves that the keys are elsewhere now. Values may have changed, and a used key may be
-// gone. The key of a lock must be there, and at least one key of the orders.
+// movedTo proves that no key is left on the old node and at least one is on the new node. Values may
+// have changed, and a used key may be gone.
 func movedTo(before, left, there map[string]string) (proof string, _ error) {
 	moved := 0
 	for key := range before {
@@ -138,8 +137,8 @@ func (m *migration) close() {
 	_ = m.next.Close()
 }
 
-// keys moves the keys of the slots with their times to live, all keys of a slot at once. A script
-// that needs several keys is refused only for a moment. A new key is created on the new node.
+// keys moves all keys of each slot at once, with their times to live. Redis refuses a script for a moment,
+// while its keys are on two nodes. New keys are created on the new node.
 func (m *migration) keys(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(m.to.Addr)
 	if err != nil {
@@ -167,8 +166,8 @@ func (m *migration) keys(ctx context.Context) error {
 	return nil
 }
 
-// slots assigns the slots to the new node and tells all primaries. The new node is told first, so
-// that no client is redirected there too early.
+// slots assigns the slots to the new node and tells all primaries. It tells the new node first. Otherwise a
+// client could be redirected to that node before it accepts the slot.
 func (m *migration) slots(ctx context.Context, g *redisGroup) error {
 	all, err := g.primaries(ctx)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// slowSection keeps the holder between its read and its write for longer than its lease, while the
-// process runs on. A watchdog can renew the lease, and a lease that knows its end can abort the
-// section.
+// slowSection keeps the holder between its read and its write for longer than its lease, while the process
+// runs on. A watchdog may renew the lease, or the strategy may end the section when the lease ends.
 func slowSection() Fault {
 	return Fault{
 		Name: "slow-section", About: "the critical section outlasts the lease while the process runs on", Stock: stock,
@@ -20,9 +19,9 @@ func slowSection() Fault {
 	}
 }
 
-// outlastLease also stops the second buyer, well within its own lease, until the holder has
-// released and a third buyer has tried. A release that does not check the owner of the lock lets
-// the third buyer in.
+// outlastLease also stops a second buyer, for less than that buyer's lease. Meanwhile the holder releases
+// the lock, and a third buyer tries to get it. A release that does not check the owner of the lock lets the
+// third buyer in.
 func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {
 		return "", err
@@ -39,7 +38,7 @@ func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if !locks(t.Log) {
 		timeout = time.Second
 	}
-	seen(ctx, t, timeout, second, history.Holding) // an error means that it holds the lock
+	seen(ctx, t, timeout, second, history.Holding) // not seen if the lock keeps the second buyer out
 	took := time.Since(start)
 	if err := t.release(); err != nil {
 		return "", err

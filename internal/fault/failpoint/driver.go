@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlconn"
 )
 
-// Connector wraps the connector of the buyers' pool.
+// Connector adds the failpoints to the connector of the buyers' connection pool.
 func (s *Set) Connector(c driver.Connector) driver.Connector { return connector{c, s} }
 
 type connector struct {
@@ -32,7 +32,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
 }
 
-// filled adds the missing methods. They behave as database/sql does for a driver without them.
+// filled adds optional methods of a driver connection. They behave as database/sql does for a driver without
+// them.
 type filled struct{ sqlconn.Plain }
 
 func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
@@ -44,9 +45,9 @@ type conn struct {
 	sqlconn.Conn
 	set *Set
 
-	// lazy: the driver reads a row only when database/sql asks for it, after the query has
-	// returned. So the buyer stops at the begin of its transaction instead: after a read
-	// outside the transaction, or before a read inside it.
+	// lazy means that the driver reads a row only when database/sql asks for it, after the query has
+	// returned. The buyer then stops at the begin of its transaction: after a read outside the transaction, or
+	// before a read inside it.
 	lazy bool
 }
 

@@ -1,18 +1,18 @@
-// Package failpoint stops one buyer inside a shop. The buyer then has its lock, and others cannot
-// see its write yet, so a fault finds a real holder. The package does nothing unless `shop serve`
-// is started with the hidden flag --failpoints. `shop verify` does that with its child processes.
+// Package failpoint stops one buyer inside a shop. The buyer then holds its lock, and no other buyer can see
+// its write yet. The package does nothing unless `shop serve` is started with the hidden flag --failpoints.
+// `shop verify` does that with its child processes.
 //
 // The failpoints are in the database driver and in the observer of lock events. Strategies do not
 // know of them:
 //
 //	strategy -> gorm -> database/sql -> Conn (here) -> MySQL or SQLite
 //
-// The point depends on the kind of strategy:
+// Where a buyer stops depends on the kind of strategy:
 //
 //   - a lock around the section, and SQL that reads before it writes: the read of
 //     the product's row, or the COMMIT;
 //   - a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
-//   - an order that another goroutine writes (redis-lua): the event of its admission.
+//   - an order that another goroutine writes (redis-lua): the moment of its admission.
 //
 // The protocol is line-based. The parent process sends commands to one pipe and reads events from
 // the other.
@@ -50,7 +50,7 @@ const (
 	Commit Point = "commit"
 )
 
-// Anybody stands for the first buyer that gets to the point.
+// Anybody stands for the first buyer that reaches the point.
 const Anybody = "*"
 
 // A Set contains the failpoints of one shop. Its methods may be called by several goroutines.
@@ -70,7 +70,7 @@ type hold struct {
 	goOn     chan struct{}
 }
 
-// New makes a set that writes the history to out, one event a line.
+// New makes a set that writes the history to out, one event per line.
 func New(out io.Writer) *Set {
 	return &Set{out: out, holds: map[string]*hold{}}
 }
@@ -152,7 +152,7 @@ func (s *Set) release(purchaser string) {
 	}
 }
 
-// reached stops the buyer once, if it is to be stopped at this point.
+// reached stops the buyer of ctx if a command asks for that at this point. It stops each buyer only once.
 func (s *Set) reached(ctx context.Context, at Point) {
 	o, ok := ctx.Value(orderKey{}).(purchase.Order)
 	if !ok {
@@ -160,7 +160,7 @@ func (s *Set) reached(ctx context.Context, at Point) {
 	}
 	s.mu.Lock()
 	if anybody := s.holds[Anybody]; anybody != nil && anybody.at == at && s.holds[o.Purchaser] == nil {
-		delete(s.holds, Anybody) // from now on, this buyer's
+		delete(s.holds, Anybody) // the hold now belongs to this buyer
 		s.holds[o.Purchaser] = anybody
 	}
 	h := s.holds[o.Purchaser]
@@ -175,8 +175,8 @@ func (s *Set) reached(ctx context.Context, at Point) {
 	s.Record(history.Event{Kind: history.Resumed, At: time.Now(), Product: o.Product, Purchaser: o.Purchaser})
 }
 
-// Admitted is called when a strategy has taken a buyer's order and another goroutine will write it.
-// Both points are here.
+// Admitted is called when a strategy has taken a buyer's order and another goroutine will write it. Such an
+// order reaches both points here.
 func (s *Set) Admitted(ctx context.Context) {
 	s.reached(ctx, Read)
 	s.reached(ctx, Commit)
@@ -188,7 +188,7 @@ type orderKey struct{}
 // named puts the order into the context, so that the driver knows which buyer sent a statement.
 type named struct{ purchase.Strategy }
 
-// Named wraps a strategy.
+// Named wraps a strategy, so that the failpoints know its buyers.
 func (s *Set) Named(strategy purchase.Strategy) purchase.Strategy { return named{strategy} }
 
 // Buy implements purchase.Strategy.

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Answer is the result of one buyer. Its times are measured at the buyer, from leaving the
-// gate to the last byte.
+// An Answer is the result of one buyer. Its times are measured at the buyer, from the start of the request to
+// the last byte of the answer.
 type Answer struct {
 	audit.Answer
 	Receipt           string       // of a sale, unchanged
@@ -45,8 +45,8 @@ func Answers(all []Answer) []audit.Answer {
 	return audited
 }
 
-// AnswerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since
-// the sale may have been made. The buyer's name comes from the order, unless that names none.
+// AnswerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since the sale may
+// have been made. If the order does not name the buyer, the name comes from the receipt.
 func AnswerOf(x Exchange, b Buyer) Answer {
 	a := Answer{
 		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, AnswerBegan: x.AnswerBegan,

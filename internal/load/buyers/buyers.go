@@ -1,11 +1,11 @@
 // Package buyers sends buyers to a shop over HTTP and reads the answers.
 //
-//	Sender.AtOnce  each buyer opens a connection -> gate -> all requests at the same moment
+//	Sender.AtOnce  each buyer opens a connection -> all requests at the same moment
 //	Sender.Keep    askers send one request after the other, for a duration
 //	Sender.One     one buyer
 //
-// It sends a request at most once; see Client. loadtest/run sends the same orders with k6 or vegeta.
-// A buyer whose answer is lost is purchase.Unknown.
+// Package buyers sends a request at most once; see Client. If an answer is lost, its outcome is
+// purchase.Unknown. loadtest/run sends the same orders with k6 or vegeta.
 package buyers
 
 import (
@@ -45,23 +45,22 @@ type Buyer struct {
 	// Key is an Idempotency-Key. A request with a key is a POST with the order in the query and
 	// as JSON, since services read one or the other. A request without a key is a GET.
 	Key string
-	// HangUp is the time from sending the request until the buyer closes the connection. 0: it
-	// stays.
+	// HangUp is the time from sending the request until the buyer closes the connection. 0: the buyer waits for
+	// the answer.
 	HangUp time.Duration
 }
 
-// A Loop describes askers. Each sends one request after the other.
+// A Loop describes askers: buyers that send one request after another.
 type Loop struct {
 	Duration time.Duration
-	Going    context.Context // its end ends the loop earlier, and waits for the answers; nil: only Duration does
+	Going    context.Context // when it ends, the askers send no more requests; nil: they stop after Duration
 	Askers   int
 	Buyer    func(request int64) Buyer // returns the next request; called by several goroutines
 }
 
-// AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers
-// in the order of the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang
-// up. A buyer that was not sent is Unknown and has no times. For a buyer that came back, AtOnce
-// returns the last answer.
+// AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers in the order
+// of the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang up. A buyer that was not
+// sent is Unknown and has no times. If a buyer came back, AtOnce returns its last answer.
 func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
@@ -97,8 +96,8 @@ func (s Sender) One(ctx context.Context, b Buyer) Answer {
 	return c.ask(ctx, ctx, s.process(b, 0), b)
 }
 
-// Keep runs askers for a duration and returns when every request is answered. Only Answered gets
-// the answers, since a minute has millions of them. When ctx ends, the waiting requests hang up.
+// Keep runs askers for a duration and returns when every request is answered. It passes the answers only to
+// Answered, since there may be millions of them. When ctx ends, the waiting requests hang up.
 func (s Sender) Keep(ctx context.Context, l Loop) {
 	c, end := s.begin()
 	defer end()
@@ -146,7 +145,7 @@ func (s Sender) process(b Buyer, request int64) string {
 	return s.URLs[request%int64(len(s.URLs))]
 }
 
-// connect opens a connection for each buyer: as many to each process as wanted says.
+// connect opens wanted[url] connections to each process.
 func (c *call) connect(ctx context.Context, wanted map[string]int) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -177,7 +176,7 @@ func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 	return a
 }
 
-// Order returns the HTTP request of a buy at the process base, without a trailing slash.
+// Order returns the HTTP request for a buy. base is the address of the process, without a trailing slash.
 func (s Sender) Order(base string, b Buyer) (*http.Request, error) {
 	product, units := cmp.Or(b.Product, s.Product), max(b.Units, 1)
 	query := url.Values{"lock": {s.Strategy}, "product": {product}, "purchaser": {b.Name}}

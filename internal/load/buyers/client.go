@@ -15,9 +15,9 @@ import (
 // A Client sends requests over connections that it keeps open, each request at most once.
 // Several goroutines may use it.
 //
-// When a reused connection breaks before the answer begins, net/http repeats a GET, and any
-// request with an Idempotency-Key. A shop that sold to the first request would then sell twice
-// to one buyer, and the verdict would blame the shop.
+// net/http itself repeats a GET, and any request with an Idempotency-Key, if a reused connection breaks before
+// the answer begins. A shop that sold to the first request would then sell twice to one buyer, and the verdict
+// would blame the shop.
 type Client struct {
 	http    http.Client
 	reserve *reserve
@@ -42,11 +42,10 @@ func (c *Client) Close() {
 // once keeps net/http from sending a request twice.
 type once struct{ *http.Transport }
 
-// RoundTrip sends a request with a body that cannot be read again, so that net/http does not
-// repeat it (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for that. The sent
-// bytes do not change: with the encoding "identity" the transport copies the body and announces
-// none. Without it the transport reads ahead for 200 ms. On a busy machine it then sends an empty
-// chunk, which many servers take for the next request.
+// RoundTrip sends a request with a body that cannot be read again, so that net/http does not repeat it
+// (Request.isReplayable). For that, a GET, HEAD or OPTIONS gets an empty body. The sent bytes stay the same:
+// with the encoding "identity" the transport announces no body. Without it, the transport reads ahead for 200
+// ms. On a busy machine it then sends an empty chunk, which many servers take for the next request.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(request.Context()) // a copy
 	request.GetBody = nil
@@ -81,8 +80,8 @@ func (c *Client) Send(ctx context.Context, request *http.Request) Exchange {
 	return exchange(ctx, c.http.Transport.RoundTrip, request, func(func() bool) {})
 }
 
-// follow sends a request and follows redirects. It calls out when the request was sent. hangUp
-// closes the connection, and reports whether it did so before the answer began.
+// follow sends a request and follows redirects. After it has sent the request, it calls out with a function
+// hangUp. That function closes the connection, and reports whether it did so before the answer began.
 func (c *Client) follow(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
 	return exchange(ctx, c.http.Do, request, out)
 }

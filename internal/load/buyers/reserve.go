@@ -37,8 +37,8 @@ func newReserve(dial func(ctx context.Context, network, address string) (net.Con
 	return &reserve{dial: dial, live: map[string]int{}, idle: map[string][]*reserveConn{}}
 }
 
-// fill opens connections to the service base, a URL, until n are open, in parallel. It ignores errors,
-// since the request that needs the connection will report them.
+// fill opens connections to the service at base, a URL, in parallel, until n are open. It ignores errors, since
+// the request that needs the connection will report them.
 func (r *reserve) fill(ctx context.Context, base string, n int) {
 	u, err := url.Parse(base)
 	if err != nil {

@@ -15,9 +15,9 @@ const (
 	mostAway  = 5 * time.Minute        // from the first request to the last one
 )
 
-// retryAfter returns how long to stay away by the header Retry-After (RFC 9110, 10.2.3): seconds
-// or a date. A date follows the server's clock, so it is compared with the header Date, if there
-// is one, and otherwise with now. ok is false without a valid Retry-After.
+// retryAfter returns how long a buyer must stay away by the header Retry-After (RFC 9110, 10.2.3), which
+// contains seconds or a date. The server's clock determines the date, so retryAfter compares it with the header
+// Date, or with now if there is none. ok is false without a valid Retry-After.
 func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -33,9 +33,9 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	return max(leastAway, at.Sub(now)), true
 }
 
-// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes
-// back. It stays away if it has waited in the shop for half of Patience, if the shop has
-// served no buyer for as long as Timeout, or when going ends.
+// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes back, with
+// three exceptions: it has waited in the shop for half of Patience, the shop has served no buyer for as long as
+// Timeout, or going has ended.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0

@@ -14,8 +14,8 @@ import (
 // tickMS is the unit of /proc/PID/stat: 100 ticks per second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
 const tickMS = 10
 
-// CPUTime returns the processor time so far of this process and of its running descendants, in
-// milliseconds. It returns an error except on Linux.
+// CPUTime returns the processor time so far of this process and of its running descendants, in milliseconds. On
+// systems other than Linux it returns an error.
 func CPUTime() (ms float64, _ error) {
 	if runtime.GOOS != "linux" {
 		return 0, errors.New("processor time is read from /proc: this needs Linux")

@@ -36,12 +36,12 @@ type Round struct {
 	Refused   float64       // share of answers without a sale
 	FirstNo   string        // the first answer without a sale; "" if there is none
 
-	// Others is the number of processors that other programs used. The shop and its servers must be
-	// children of this process; otherwise they count as others. It is 0 except on Linux.
+	// Others is the number of processors that other programs used. The shop and its servers must be children of
+	// this process; otherwise they count as others. 0 on systems other than Linux.
 	Others float64
 }
 
-// Median returns the median of a figure of the rounds, or 0 without rounds.
+// Median returns the median of one figure over all rounds, or 0 without rounds.
 func Median(rounds []Round, figure func(Round) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {

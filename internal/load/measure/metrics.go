@@ -20,7 +20,7 @@ func Metrics(ctx context.Context, url string) string {
 	return string(client.Send(ctx, request).Body)
 }
 
-// Metric returns one of the metrics, or 0 if it is missing. Its name includes the labels.
+// Metric returns the value of a metric in the text, or 0 if it is missing. The name includes the labels.
 func Metric(text, name string) float64 {
 	_, text, _ = strings.Cut(text, "\n"+name+" ")
 	text, _, _ = strings.Cut(text, "\n")

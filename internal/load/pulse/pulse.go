@@ -1,10 +1,10 @@
-// Package pulse measures how long this process was ready to run and did not get a processor. Each
-// instrument that turns a time limit into a verdict subtracts that time, because slow is not stuck.
+// Package pulse measures how long this process was ready to run and did not get a processor. Each instrument
+// that turns a time limit into a verdict subtracts that time, because a slow shop is not stuck.
 //
 // A goroutine sleeps for Beat and compares the clock with the time at which it should have woken.
 // The difference counts whatever its cause: a busy machine, a stopped process, a suspended virtual
-// machine. The servers and shops of a run share the machine and the priority with this process, so
-// they wait as well. A server that alone gets no processor does not show here.
+// machine. The servers and shops of a run share the machine and the priority with this process, so they wait as
+// well. If only a server gets no processor, the pulse does not show it.
 //
 // The pressure of Linux (/proc/pressure/cpu) is no substitute. With one more busy process than
 // processors it grows by nearly one second per second, although every purchase proceeds.
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Beat is the interval between two looks at the clock. A shorter delay than Beat does not count.
+// Beat is the interval at which a pulse reads the clock. A delay shorter than Beat does not count.
 const Beat = 5 * time.Millisecond
 
 // A Pulse records the delays of this process from Start to Stop. Its methods may be called by
@@ -86,7 +86,7 @@ func (p *Pulse) Delays() Delays {
 }
 
 // Since returns the time since start without the time in which this process got no processor. The pulse must
-// have begun before.
+// have started before that.
 func (p *Pulse) Since(start time.Time) time.Duration {
 	p.look()
 	p.mu.Lock()
@@ -144,8 +144,8 @@ func (d Delays) Within(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Mostly describes the delays if they fill at least half of the time between from and to, otherwise
-// it returns "". A time-out then elapsed at least twice too early for a server that is healthy.
+// Mostly describes the delays if they fill at least half of the time between from and to. Otherwise it returns
+// "". After such delays, a healthy server had at most half of the time before a time-out.
 func (d Delays) Mostly(from, to time.Time) string {
 	if sum := d.Within(from, to); sum == 0 || 2*sum < to.Sub(from) {
 		return ""

@@ -12,15 +12,15 @@ import (
 // after sends single buyers after the burst and returns their answers. They show whether a
 // buyer is served when no other buyer competes.
 //
-// If buyers of the burst gave up or lost the lock, one buyer asks at each process. It is served at
-// once if the others were merely faster. It also waits if a lock is still held.
+// If buyers of the burst gave up or lost the lock, one buyer asks at each process. It is served at once if
+// those buyers had only been slower than others. It waits if a lock is still held.
 //
 // If the orders had several sizes, one buyer asks for all units that are left. It shows whether
 // they can be sold. A buyer of few units may have been refused correctly while a larger order was
 // under way.
 //
-// If the burst was refused as sold out while other orders may have reserved units, one buyer asks
-// as they did. It is refused if the units that are left have leaked.
+// If the burst was refused as sold out while other orders may have reserved units, one buyer sends the same
+// order again. If it is refused, too, the units that are left have leaked.
 func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers.Answer, _ error) {
 	gaveUp := func(a buyers.Answer) bool {
 		return a.Outcome == purchase.Busy || a.Outcome == purchase.LockLost
@@ -58,11 +58,11 @@ func mayHaveReserved(crowd []buyers.Answer) bool {
 		})
 }
 
-// BuyRest sends a burst for the units that a fault has left, for more of them than there are. It shows
-// whether they can still be sold, and whether more can. A connection that the fault broke may cost a
-// buyer an error: after a burst with an error BuyRest sends another one, at most two. It is no retry of
-// the rush, since all answers count for stock and records. last are the answers of the last burst, which
-// must all be served. The names of the buyers begin with name.
+// BuyRest sends a burst that asks for more units than a fault has left. It shows whether the rest can still be
+// sold, and whether more than the rest can. A connection that the fault broke may cost a buyer an error, so
+// after an error BuyRest sends another burst, at most twice. All answers count for stock and records, so this
+// is no retry of the rush. last contains the answers of the last burst, which must all be served. name is the
+// prefix of the buyers' names.
 func BuyRest(ctx context.Context, s buyers.Sender, a Auditor, name string) (all, last []buyers.Answer, _ error) {
 	for burst := range 3 {
 		audited, err := a.Audit(ctx, s.Product)

@@ -36,8 +36,8 @@ const page = purchase.MaxPage
 // Database reads the shop's own database.
 type Database struct {
 	DB *gorm.DB
-	// Nodes returns the servers of a cluster, which are read separately. It is nil or returns
-	// none if there is one server. DB reads everything that was committed at any of them.
+	// Nodes returns the servers of a cluster, which are read separately. It is nil or returns none if there is
+	// one server. DB sees everything that was committed at any of them.
 	Nodes func() ([]*gorm.DB, error)
 	// AgreeWithin is how long the stock and records of the nodes may differ: a sale may still be
 	// under way when the first node is read. 0 means 15 s.
@@ -131,10 +131,9 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 // settleTimeout bounds the time in which a shop finishes the orders of buyers without an answer.
 const settleTimeout = 10 * time.Second
 
-// settle audits a product after all buyers are done. isDoubtful means that some buyers got no
-// answer, so the shop may still be working. settle then repeats the audit for up to 10 s, until
-// two consecutive reports are equal and stock and records agree. It does not wait for an oversold
-// product to agree, since time cannot repair it.
+// settle audits a product after all buyers are done. isDoubtful means that some buyers got no answer, so the
+// shop may still be working. Then settle repeats the audit for up to 10 s, until two consecutive reports are
+// equal and stock and records agree. An oversold product never agrees, so settle does not wait for that.
 func settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Sums, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)
@@ -190,8 +189,8 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 	return c, err
 }
 
-// inSum returns the minimum number of receipts without a record, and of records without a
-// receipt, if the sums prove it.
+// inSum returns how many receipts without a record, and how many records without a receipt, there must be at
+// least according to the sums.
 func inSum(answers []audit.Answer, audited audit.Sums) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {

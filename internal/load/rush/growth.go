@@ -16,7 +16,7 @@ const sampleEvery = time.Second
 // enough is the number of samples that a trend needs: two in each quarter.
 const enough = 8
 
-// A use has the counts of one sample of an idle shop process.
+// A use is one sample of an idle shop process.
 type use struct {
 	goroutines, descriptors, bytes int
 	started                        int // start of the process, in seconds of Unix time
@@ -100,8 +100,8 @@ func (l *life) sentence() string {
 		l.process+1, len(l.uses), first.goroutines, last.goroutines, first.descriptors, last.descriptors, first.bytes/mb, last.bytes/mb)
 }
 
-// growing says what rises in every quarter of the life. It leaves out the memory, which also rises
-// while the collector waits.
+// growing describes each figure that rises in every quarter of the life. It leaves out the memory, which also
+// rises between two garbage collections.
 func (l *life) growing() (text string) {
 	var goroutines, descriptors []int
 	for _, u := range l.uses {

@@ -9,13 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// smallPage is the size of the pages in which a rush reads the history of our own shop. The records of a burst
-// fill several of them.
+// smallPage is the page size with which a rush reads the history of our own shop. It is so small that the
+// records of a burst fill several pages.
 const smallPage = 9
 
-// readHistory compares the shop's GET /purchase_history, page by page, with sales, the records in its
-// database. A service that is audited over HTTP has no other list. A buyer without an answer may be
-// recorded meanwhile, so the history may show records that only a later read of the database finds.
+// readHistory compares the shop's GET /purchase_history, page by page, with sales, the records in its database.
+// A service that is audited over HTTP has no second list. A buyer without an answer may be recorded meanwhile,
+// so the history may show records that only a later read of the database finds.
 func (c Config) readHistory(ctx context.Context, r *Result, sales map[int64]audit.Sale) error {
 	if r.Verdict.IsBreak() {
 		return nil
@@ -42,7 +42,7 @@ func (c Config) readHistory(ctx context.Context, r *Result, sales map[int64]audi
 	return nil
 }
 
-// without returns how many records of all are not in those.
+// without counts the records of the first map that are not in the second.
 func without(all, those map[int64]audit.Sale) (n int) {
 	for id := range all {
 		if _, has := those[id]; !has {

@@ -7,19 +7,18 @@ import (
 	"github.com/oversell/oversell/internal/load/buyers"
 )
 
-// RunKeyed sends each order under an Idempotency-Key, in three rounds: to every process at
-// once, to every process again, and to the first process after restart. restart ends that
-// process as a crash does and returns the address of its successor; nil omits the round.
-// Each order asks for one unit and must be one sale with one receipt in all rounds. Every other one names no
-// purchaser.
+// RunKeyed sends each order under an Idempotency-Key, in three rounds: to every process at once, to every
+// process again, and to the first process after a restart. restart kills that process and returns the address
+// of its successor; nil omits the third round. Each order asks for one unit and must be one sale with one
+// receipt in all rounds. Every second order names no purchaser.
 func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url string, err error)) (Result, error) {
-	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // it outlives the restart
+	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // the last process is not restarted
 	c.isKeyed = true
 	defer c.startPulse()()
 	return c.settled(c.onceKeyed(ctx, restart))
 }
 
-// onceKeyed updates the addresses of the processes in c after a restart.
+// onceKeyed restocks and sends the orders. After a restart it updates the addresses of the processes in c.
 func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (string, error)) (Result, error) {
 	restocked, err := c.restock(ctx)
 	if err != nil {
@@ -56,7 +55,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 
 // rounds sends the orders, and returns the answers of each round by order.
 func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func(context.Context) (string, error)) ([][][]buyers.Answer, error) {
-	// The first few orders go alone, while every order could be sold once per process. Otherwise
+	// The first orders go alone, while there are enough units to sell each of them once per process. Otherwise
 	// "sold out" would hide a second sale.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
 	first := append(visit(ctx, c.sender(c.BaseURLs), orders[:few]), visit(ctx, c.sender(c.BaseURLs), orders[few:])...)

@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Silence is the time for which a buyer still expects an answer of our shop after its wait has ended.
+// Silence is how long a buyer of our shop still waits for an answer after its maximum wait in the shop is over.
 const Silence = 15 * time.Second
 
-// A lockAuditor is an Auditor that sees locks.
+// A lockAuditor is an Auditor that also reports row locks.
 type lockAuditor interface {
 	Held(ctx context.Context, product string) (what string, err error)
 }
@@ -28,9 +28,9 @@ type leftover struct {
 	wait    time.Duration // maximum wait of a buyer inside the service; 0: unknown
 }
 
-// judge looks for a transaction that locks the stock, and for a Buy that does not return. Call it
-// after all buyers were answered or have given up. Either leftover would make the next restock
-// fail, and that would look like a failure of the harness.
+// judge looks for a transaction that locks the stock, and for a Buy that does not return. Call it after all
+// buyers were answered or have given up. Otherwise the next restock would fail, and that would look like a
+// failure of the harness.
 func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result) error {
 	if r.Verdict.IsBreak() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil

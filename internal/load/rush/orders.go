@@ -101,9 +101,9 @@ func overlapping(round []buyers.Answer) bool {
 	return len(round) > 1
 }
 
-// Judge is JudgeRepeats for orders whose first two requests were sent at once, to healthy servers: an error
-// counts even if a later request of its order is served. v stays verdict.Holds only if at least one order
-// was sold while both requests were in flight.
+// Judge extends JudgeRepeats for orders whose first two requests were sent at once, to healthy servers. An
+// error counts even if a later request of its order is served. The verdict v stays verdict.Holds only if at
+// least one order was sold while both requests were in flight.
 func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	v, reason = o.JudgeRepeats(v, reason)
 	switch {
@@ -118,9 +118,9 @@ func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict
 	return v, reason
 }
 
-// JudgeRepeats takes the verdict of stock and records, and returns a worse one if a repeated order
-// breaks its promise. A lost sale is worse than all of these and stays. An inconclusive order does
-// not replace a break.
+// JudgeRepeats takes the verdict of stock and records, and returns a worse one if a repeated order breaks its
+// promise. The verdict Lost stays, since it is worse than all of these. A break stays if an order is only
+// unclear.
 func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	notBroken := v == verdict.Holds || v == verdict.Inconclusive
 	switch {
@@ -139,7 +139,6 @@ func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.
 	return v, reason
 }
 
-// orders says that n orders were something.
 func orders(n int) string {
 	if n == 1 {
 		return "1 order was"

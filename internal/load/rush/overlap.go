@@ -25,7 +25,7 @@ func inside(answers []buyers.Answer) []audit.Answer {
 	}
 	var within []audit.Answer
 	for _, a := range answers {
-		if a.SaysWhen() { // otherwise it was refused before the strategy
+		if a.SaysWhen() { // otherwise the shop refused the buyer before its strategy ran
 			a.Start, a.End = a.Inside[0], a.Inside[1]
 			within = append(within, a.Answer)
 		}
@@ -36,10 +36,10 @@ func inside(answers []buyers.Answer) []audit.Answer {
 // Overlap returns audit.Overlap of the times inside the shop, if the shop reports them.
 func Overlap(answers []buyers.Answer) int { return audit.Overlap(inside(answers)) }
 
-// ProgressOf returns audit.ProgressOf of all visits, with the times inside the shop if the shop
-// reports them. answers are the visits without repeated requests, which are faster: they give the
-// usual time of a purchase. If the burst bought nothing, usual gives it. starved are the delays of
-// this process during the burst.
+// ProgressOf returns audit.ProgressOf for all visits, with the times inside the shop if the shop reports them.
+// The usual time of a purchase comes from answers: the visits without repeated requests, which are faster. If
+// the burst bought nothing, the argument usual is that time. starved contains the delays of this process during
+// the burst.
 func ProgressOf(visits, answers []buyers.Answer, usual, lease, wait time.Duration, starved pulse.Delays) audit.Progress {
 	p := audit.ProgressOf(inside(visits), lease, wait, starved)
 	p.Usual = cmp.Or(audit.Usual(inside(answers)), usual)

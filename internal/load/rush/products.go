@@ -74,7 +74,7 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 }
 
 // judgeLone judges the answer to the only buyer of a product with one unit. over is the time of the last answer
-// to the others: a buyer that gave up although they were served early has waited for no one.
+// to the other buyers. If this buyer gave up long after that, no other buyer was in its way.
 func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
 	got := map[purchase.Outcome]verdict.Verdict{purchase.SoldOut: verdict.Leaked, purchase.Failed: verdict.Failed, purchase.Sold: verdict.Holds}[a.Outcome]
 	switch {
@@ -92,7 +92,7 @@ func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
 	row.Reason = fmt.Sprintf("product %q has a unit left, and its only buyer was answered %s while others wanted other products: %s", c.Lone, a.Outcome, a.Detail)
 }
 
-// together returns the row of a burst for several products. each has one result per product.
+// together returns the row of a burst for several products. each contains one result per product.
 func together(c Config, answers []buyers.Answer, each []Result) Result {
 	var sum audit.Sums
 	for _, r := range each {

@@ -12,7 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A note holds the members of a receipt that do not identify the sale; nil if the service omits one.
+// A note contains the members of a receipt that do not identify the sale. A member is nil if the service omits
+// it.
 type note struct {
 	Left     *int64 `json:"left"`
 	WaitedMS *int64 `json:"waited_ms"`
@@ -30,16 +31,16 @@ func noteOf(a buyers.Answer) (n note) {
 // and their clocks differ from ours.
 const clockSlack = 100 * time.Millisecond
 
-// receipts judges the members of receipts that do not identify the sale. stock is the number of
-// units on sale. counts says how the receipts count the units that are left.
+// receipts judges the members of receipts that do not identify the sale. stock is the number of units on sale.
+// counts says how exactly the member left reflects the stock.
 type receipts struct {
 	stock  int64
 	counts linear.Counts
 }
 
-// untrue describes a member of a receipt that cannot be true, or returns "". left must be between
-// 0 and the stock, minus the units of the sale if the strategy counts them. waited_ms must not
-// exceed the time of the request. Both must equal the values of the record, if it has them.
+// untrue describes a member of a receipt that cannot be true, or returns "". The member left must be between 0
+// and the stock. If the counts are specified, the sale's own units reduce this maximum. waited_ms must not
+// exceed the time of the request. Both must equal the values of the record, if the record contains them.
 func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	n, most := noteOf(a), of.stock
 	if of.counts != linear.Unspecified {

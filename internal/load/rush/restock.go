@@ -19,18 +19,18 @@ const (
 	againBuyers = 30
 )
 
-// The buyers that restocks meet.
+// Sizes of the restocks with buyers inside.
 const (
 	metBuyers = 4         // at each process
 	metTimes  = 10        // restocks
-	metStock  = 1_000_000 // units of the first, more than they can buy before the next
+	metStock  = 1_000_000 // units of the first; the buyers cannot buy all before the next restock
 )
 
 // Inside says which buyers may be inside while a process restocks.
 type Inside int
 
 const (
-	NoBuyers  Inside = iota // none: it is not known whether the service holds them back
+	NoBuyers  Inside = iota // none: the service may not hold them back
 	OwnBuyers               // those of the process that restocks, which holds them back
 	AllBuyers               // those of any process
 )
@@ -39,8 +39,8 @@ const (
 // times for each process, since a process may remember "sold out". Each restock finds some units
 // sold and some left, and buyers inside if Config.Inside allows that. Restocks returns r if every
 // burst buys the whole stock. Otherwise it returns the result of the burst that did not; its reason
-// begins with "after a restock" or "during a restock". That result is inconclusive, and no break, if no
-// restock met a buyer: r holds for its burst, and restocks were not tested.
+// begins with "after a restock" or "during a restock". If no restock met a buyer, that result is inconclusive: r holds for its burst, and
+// restocks with buyers inside were not tested.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
 	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
@@ -72,8 +72,8 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 	return r, nil
 }
 
-// leaveUnits restocks, and sends two buyers, which leave units for the next restock. It ignores their
-// answers, since the burst after that restock shows whether old units were kept.
+// leaveUnits restocks, and sends two buyers, which leave units for the next restock. It ignores their answers:
+// the burst after the next restock shows whether the service kept old units.
 func (c Config) leaveUnits(ctx context.Context) error {
 	if _, err := c.restock(ctx); err != nil {
 		return err
@@ -86,11 +86,10 @@ func (c Config) leaveUnits(ctx context.Context) error {
 // errSilent reports that the service answered no buyer at all until their requests timed out.
 var errSilent = errors.New("no buyer was answered")
 
-// meetBuyers restocks several times while buyers are inside, each of which asks for one unit after the
-// other. The result has the verdict of stock and records between these restocks, and holds if they agree.
-// Lost sales are not among it: a restock deletes the records of acknowledged sales. The result is
-// inconclusive if the service refused each restock. If no buyer is answered, it is stalled or
-// inconclusive; see silent.
+// meetBuyers restocks several times while buyers inside ask for one unit after another. The result holds if
+// stock and records agree between these restocks. Lost sales do not count, since a restock deletes the records
+// of acknowledged sales. The result is inconclusive if the service refused each restock. If no buyer is
+// answered, it is stalled or inconclusive; see silent.
 func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _ error) {
 	c.Shelf.BaseURL = c.BaseURLs[0]
 	if c.Inside == OwnBuyers {
@@ -124,8 +123,8 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 		}
 		began = time.Now()
 		isSilent := true
-		// Two answers for each buyer, so that each one that the restock met has its answer. A refused connection
-		// is no silence yet.
+		// After two answers for each buyer, every buyer that was inside during the restock has its answer. If
+		// every connection is refused, the service may still recover, so wait for the time-out.
 		for n := 0; n < 2*metBuyers*len(processes) || isSilent && time.Since(began) < c.Timeout; n++ {
 			select {
 			case heard := <-answered:
@@ -156,14 +155,14 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 	}
 	e := audit.Evidence{Sums: audited, Demand: audit.Demand(buyers.Answers(answers))}
 	e.Count(buyers.Answers(answers))
-	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // it never asks for more than the stock
+	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // the buyers never ask for more than the stock, so Judge cannot return Holds
 		r.Verdict = verdict.Holds
 	}
 	return r, nil
 }
 
-// silent judges a service that answered no buyer between two times. Only if every server runs, and this
-// process had a processor, is the service stalled.
+// silent judges a service that answered no buyer between two times. The service is stalled only if every server
+// runs and this process had a processor.
 func (c Config) silent(from, to time.Time) (verdict.Verdict, string) {
 	reason := fmt.Sprintf("no buyer was answered for %.1f s", to.Sub(from).Seconds())
 	switch starved := c.pulse.Delays().Mostly(from, to); {
@@ -175,9 +174,9 @@ func (c Config) silent(from, to time.Time) (verdict.Verdict, string) {
 	return verdict.Stalled, reason + ", although every server runs"
 }
 
-// restocks restocks, waits, and audits, in turn. It returns the first audit in which stock and records do not
-// agree, or the last one, and how many there were. No two of its restocks put the same number of units on
-// sale. An error of wait ends it.
+// restocks restocks, calls wait, and audits, several times. It returns the first audit in which stock and
+// records disagree, or else the last one, and the number of audits. Each restock puts a different number of
+// units on sale. An error from wait ends the series.
 func (c Config) restocks(ctx context.Context, wait func() error) (audited audit.Sums, met int, _ error) {
 	for i := range int64(metTimes) {
 		if err := wait(); err != nil {

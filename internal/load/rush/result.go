@@ -49,7 +49,7 @@ type Result struct {
 	FirstError string `json:"-"`
 
 	neverReturns bool  // the shop counts a Buy in flight long after its wait
-	isUnique     bool  // see Config.Unique
+	isUnique     bool  // see Config.CannotRepeat
 	unserved     int64 // answers without a fault that are neither a sale nor a refusal
 }
 
@@ -137,9 +137,9 @@ func (r *Result) time(crowd []buyers.Answer) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// judge sets the verdict. demand is the number of units that the burst asked for, without the buyers
-// after it. answers includes theirs, except that after a fault it has only those of the last burst: the
-// others may have lost their answers to the fault. unharmed reports that there was none.
+// judge sets the verdict. demand is the number of units that the burst asked for. answers contains the answers
+// of the burst and of the buyers after it. After a fault it contains only those of the last burst, since the
+// fault may have taken other answers. unharmed reports that there was no fault.
 func (r *Result) judge(c Config, demand int64, answers []buyers.Answer, p audit.Progress, unharmed bool) {
 	e := audit.Evidence{
 		IsHealthy: c.Healthy && unharmed, LetsWait: c.LetsWait && unharmed,
@@ -150,7 +150,7 @@ func (r *Result) judge(c Config, demand int64, answers []buyers.Answer, p audit.
 	r.Verdict, r.Reason = audit.Judge(e)
 }
 
-// interrupted adds how many buyers a fault left without an answer, and how many came after it.
+// interrupted adds to the reason how many buyers a fault left without an answer, and how many came after it.
 func (r *Result) interrupted(crowd []buyers.Answer, after int) {
 	for _, a := range crowd {
 		if a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed {
@@ -195,7 +195,8 @@ func (r *Result) Played(times int, because string) {
 	}
 }
 
-// Contradictions returns what contradicts a promise, in words, and the names of the inconclusive strategies.
+// Contradictions describes the results that contradict a promise, and returns the names of the inconclusive
+// strategies.
 func Contradictions(results []Result) (broken, void []string) {
 	for _, r := range results {
 		switch {

@@ -3,8 +3,8 @@
 //
 //	restock -> burst -> all answers -> audit -> verdict
 //
-// Package buyers sends the requests, or loadtest/run with k6 or vegeta. This package starts no
-// servers and knows no strategy by name.
+// Package buyers sends the requests, unless Config.Send is set; loadtest/run sends them with k6 or vegeta. This
+// package starts no servers and knows no strategy by name.
 package rush
 
 import (
@@ -48,17 +48,17 @@ type Config struct {
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
-	Inside   Inside    // buyers that a restock of Restocks meets
-	// Counts says what the receipts' member left counts. Unspecified: rush does not check the order
-	// of the buys.
+	Inside   Inside    // buyers that may be inside during a restock
+	// Counts says how exactly the member left of a receipt reflects the stock. Unspecified: rush does not look
+	// for an order of the buys that explains the answers.
 	Counts linear.Counts
 
 	// FaultTookEffect reports whether a fault was injected. It is called after all answers. A fault may lose
 	// answers, so a missing answer then proves nothing about the strategy; see BuyRest. A fault may also keep
 	// every buyer waiting until a lease expires. Nil: no fault is injected.
 	FaultTookEffect func() bool
-	// CannotRepeat is called after a burst. It reports whether the conditions have changed, so that no burst
-	// can be sent under the same ones. Nil: every burst can be repeated.
+	// CannotRepeat is called after a burst. It reports whether no second burst can have the same conditions,
+	// for example because a fault was injected by hand. Nil: every burst can be repeated.
 	CannotRepeat func() bool
 	// AwaitRepair waits until the servers that a fault broke serve again. It is called after all
 	// answers. Nil: no server is broken.
@@ -68,8 +68,8 @@ type Config struct {
 	pulse   *pulse.Pulse
 }
 
-// Run restocks, sends a burst, waits for every answer, and judges. It returns an error if the
-// service or its audit is unreachable, or if ctx ends. verdict.Confirm decides whether to send another.
+// Run restocks, sends a burst, waits for every answer, and judges. It returns an error if the service or its
+// audit is unreachable, or if ctx ends. verdict.Confirm decides whether to call Run again.
 func Run(ctx context.Context, c Config) (Result, error) {
 	defer c.startPulse()()
 	return c.settled(c.once(ctx))
@@ -81,8 +81,8 @@ func (c *Config) startPulse() (stop func()) {
 	return c.pulse.Stop
 }
 
-// settled completes the result of a burst. A service that cannot restock breaks its promise, and no buyer
-// is sent then.
+// settled completes the result of a burst. If the service could not restock, no buyer was sent, and the verdict
+// is failed.
 func (c Config) settled(r Result, err error) (Result, error) {
 	if errors.As(err, new(*RestockError)) {
 		r = result(c.Strategy, nil, audit.Sums{Stocked: c.Stock})
@@ -105,8 +105,8 @@ func (c Config) once(ctx context.Context) (Result, error) {
 	return c.judged(ctx, answers, answers, restocked, Overlap(answers))
 }
 
-// restock restocks the product and returns how long that took. A restock uses the same servers as a purchase
-// and writes more.
+// restock restocks the product and returns how long that took. A purchase should take no longer, since it uses
+// the same servers and writes less.
 func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	start := time.Now()
 	if err := c.Shelf.Restock(ctx, c.Product, c.Stock); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Report has the results of one command. It is the JSON document of shop rush.
+// A Report contains the results of one command. It is the JSON document of shop rush.
 type Report struct {
 	Engine    string   `json:"engine"`           // "target" for a running service
 	Target    string   `json:"target,omitempty"` // address of that service
@@ -25,7 +25,7 @@ type Report struct {
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // unavailable strategies, with the reason
 	Strikes   []string `json:"strikes,omitempty"`  // injected faults and their effects, as sentences
-	Growth    []string `json:"growth,omitempty"`   // of a long rush: what the shop's processes use, as sentences
+	Growth    []string `json:"growth,omitempty"`   // of a long rush: the use of resources by the shop's processes, as sentences
 	For       string   `json:"for,omitempty"`      // length of a long rush, for example 1h; "": one rush for each strategy
 
 	Unfinished string `json:"unfinished,omitempty"` // reason why results are missing; "" if all were run

@@ -25,12 +25,12 @@ type Subject struct {
 	Needs []lockstrategy.Need
 }
 
-// A Testbed is a cell of verify: one strategy, one product and two shops on the same servers. The
-// holder is at A, the next buyers come to B. It serves one Play.
+// A Testbed is a cell of verify: one strategy, one product and two shops on the same servers. The holder buys
+// at A, other buyers buy at B. A Testbed serves one Play.
 //
-//	open: restock, a buyer at each shop
-//	inject: a holder at A is stopped where it holds; the fault; next buyers at B; the holder goes on
-//	finish: the damage is repaired, and a burst of buyers buys what is left
+//	open: restock, send a buyer to each shop
+//	inject: stop a holder at A, cause the damage, send other buyers to B, let the holder go on
+//	finish: repair the damage, send a burst of buyers for the rest of the stock
 type Testbed struct {
 	Subject Subject
 	Product string
@@ -41,7 +41,7 @@ type Testbed struct {
 	Log     *history.Log
 	Times   Times
 
-	// Confirmed: strategies that can wait for replicas grant a lock only when the replicas have it.
+	// Confirmed means that strategies that can wait for replicas grant a lock only when the replicas have it.
 	Confirmed bool
 
 	buyers *clients
@@ -57,9 +57,9 @@ type Facts struct {
 	Last    []buyers.Answer     // of the last burst, after the repair
 	Visits  []buyers.Answer     // all answers, if buyers asked more than once; otherwise nil
 	Orders  rush.RepeatedOrders // orders that were repeated with their Idempotency-Key
-	Stalled string              // a broken promise of service; "" if it was kept
+	Stalled string              // why no buyer was served; "" if buyers were
 	Times   Times               // of the shops
-	// Kept is how long a lock may still be kept in Last although nothing is wrong any more.
+	// Kept is how long a lock may still block the buyers of Last although the shop works.
 	Kept time.Duration
 	// Starved are the delays of this process during the play.
 	Starved pulse.Delays
@@ -88,8 +88,8 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	return facts, nil
 }
 
-// injected records the error of an injection, and returns it if it comes from the harness. starved is
-// pulse.Delays.Mostly of the injection: buyers that stalled then prove nothing.
+// injected stores the error of an injection, or returns it if it comes from the harness. starved is the text of
+// pulse.Delays.Mostly for the injection. If it is not "", stalled buyers prove nothing.
 func (f *Facts) injected(err error, starved string) error {
 	var stalled *stalledError
 	switch {
@@ -170,8 +170,8 @@ type cellProcess struct {
 	t *Testbed
 }
 
-// Kill first waits for an answer. Nothing is committed yet, so an answer now is an acknowledgement
-// too soon.
+// Kill first waits for an answer to the holder. Nothing is committed yet, so such an answer acknowledges a sale
+// too early.
 func (p cellProcess) Kill() error {
 	seen(context.Background(), p.t, 100*time.Millisecond, holder, history.Answered)
 	return p.CellShop.Kill()

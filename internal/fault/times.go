@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Times are the durations of the shops under test, and what a buyer may have to wait for: a connection of
-// a small pool, a majority.
+// Times are the durations of the shops under test. Conns and Ensembles say what else a buyer may have to wait
+// for: a connection of a small pool, or a majority.
 type Times struct {
 	Wait      time.Duration // of a buyer
 	Lease     time.Duration
@@ -41,22 +41,22 @@ func RushTimes() Times {
 	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
 }
 
-// Reach is the longest time for which a stopped holder waits for another buyer to get in: its
-// lease, and the time until the slowest server notices that the lease has expired.
+// Reach is the maximum time for which a fault keeps the holder stopped until another buyer gets the lock: the
+// holder's lease, and the time until the slowest server notices that the lease has expired.
 func (t Times) Reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 
 // outlast is longer than a lease without renewal.
 func (t Times) outlast() time.Duration { return t.Lease + t.Lease/4 + 200*time.Millisecond }
 
-// within is a time during which the holder's lease certainly lives. A buyer that gets in during it
-// was let in by the fault and not by the clock.
+// within is a time in which the holder's lease certainly does not end. If another buyer gets the lock in this
+// time, the cause is the fault and not the end of the lease.
 func (t Times) within() time.Duration { return t.Lease / 2 }
 
 // notice is how long a server may take to notice that a client has gone.
 const notice = 2 * time.Second
 
-// kept is how long a lock may still be kept although nothing is wrong any more. The lock of a lost
-// process or server stays until its lease ends.
+// kept is how long a lock may still be held after the fault although the shop works. The lock of a lost process
+// or server stays until its lease ends.
 func (t Times) kept(f Fault) time.Duration {
 	if f.HolderLives {
 		return t.Lease
@@ -64,10 +64,10 @@ func (t Times) kept(f Fault) time.Duration {
 	return t.Lease + notice
 }
 
-// Allowed is the time within which another buyer must be served after the holder is gone or has
-// ended. A database lock ends with its connection; any other lock ends with its lease. Allowed adds
-// two seconds for a server to notice and for a busy machine. If the holder lives, no buyer waits
-// for a lease: a sale after three quarters of a lease has waited for its end.
+// Allowed is the time within which another buyer must be served after the holder is gone or has ended. A
+// database lock ends with its connection; any other lock ends with its lease. Allowed adds two seconds for a
+// server to notice and for a busy machine. If the holder lives, it releases its lock, so no buyer has to wait
+// for a lease to end. Then Allowed is three quarters of a lease.
 func (t Times) Allowed(f Fault, needs []lockstrategy.Need) time.Duration {
 	if f.HolderLives {
 		return t.Lease * 3 / 4

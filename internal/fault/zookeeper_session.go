@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 )
 
-// zookeeperSessions gives an operator's view of ZooKeeper.
+// zookeeperSessions finds and closes the sessions of locks in ZooKeeper, as an operator can.
 type zookeeperSessions struct {
 	addr string
 	conn *zk.Conn
@@ -28,7 +28,7 @@ func openZookeeperSessions(addr string) (*zookeeperSessions, error) {
 
 func (z *zookeeperSessions) close() { z.conn.Close() }
 
-// holder returns the oldest ephemeral node below a node that has the product's name.
+// holder returns the oldest ephemeral node with the product's name in its path.
 func (z *zookeeperSessions) holder(_ context.Context, product string) (place, error) {
 	var (
 		first  place

@@ -39,8 +39,8 @@ const (
 // times for each process, since a process may remember "sold out". Each restock finds some units
 // sold and some left, and buyers inside if Config.Inside allows that. Restocks returns r if every
 // burst buys the whole stock. Otherwise it returns the result of the burst that did not; its reason
-// begins with "after a restock" or "during a restock". If no restock met a buyer, that result is inconclusive: r holds for its burst, and
-// restocks with buyers inside were not tested.
+// begins with "after a restock" or "during a restock". If no restock met a buyer, that result is
+// inconclusive: r holds for its burst, and restocks with buyers inside were not tested.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
 	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out

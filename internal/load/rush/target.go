@@ -109,7 +109,7 @@ func (t Target) sales(ctx context.Context, product string, page int) (map[int64]
 	for after := int64(0); ; {
 		path := fmt.Sprintf("/purchase_history?product=%s&after=%d&limit=%d", url.QueryEscape(product), after, page)
 		var answer struct {
-			Records json.RawMessage `json:"records"` // null is a list without records: some encoders write it
+			Records json.RawMessage `json:"records"` // some encoders write a list without records as null
 			Next    *int64          `json:"next"`
 		}
 		var records []struct {
@@ -151,7 +151,7 @@ type TargetStrategy struct {
 	Name      string                     `json:"name"`
 	Available *bool                      `json:"available"` // nil: available
 	Reason    string                     `json:"reason"`    // why it is unavailable
-	Promise   map[string]verdict.Verdict `json:"promise"`   // by fault; the target may make none
+	Promise   map[string]verdict.Verdict `json:"promise"`   // by condition; may be empty
 }
 
 // Strategies returns the target's list of strategies, or nil if it has no such route. It

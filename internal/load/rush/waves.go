@@ -6,15 +6,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Waves counts the waves in a row of a long rush.
+// Waves counts the waves of a long rush for one strategy. A wave is one burst.
 type Waves struct {
 	All          int `json:"all"`
 	Broke        int `json:"broke"` // a break was seen, promised or not
 	Inconclusive int `json:"inconclusive"`
 }
 
-// AddWave adds a wave of a long rush, with its name, to the row of its strategy. The row has the sums of
-// the counts, the longest times, and the verdict of its worst wave.
+// AddWave adds a wave of a long rush, with its name, to the row of its strategy. The row contains the sums of
+// the counts, the longest times, and the verdict of the worst wave.
 func (r *Report) AddWave(name string, wave Result) {
 	wave.Reason = name + ": " + wave.Reason
 	wave.Waves = &Waves{All: 1}
@@ -62,7 +62,7 @@ func (x *Result) plus(wave Result) {
 	}
 }
 
-// selling returns the seconds from the start to the last sale, of all waves of the row.
+// selling returns the time from the start to the last sale in seconds, summed over all waves of the row.
 func (x Result) selling() float64 {
 	if x.PerSecond == 0 {
 		return 0

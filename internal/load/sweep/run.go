@@ -27,12 +27,11 @@ type Config struct {
 	Processes  int
 	Shops      web.Config
 	Rounds     int
-	Round      time.Duration                    // the first third is not counted
+	Round      time.Duration                    // length of a round; its first third does not count
 	Progress   func(format string, args ...any) // called before each round
 }
 
-// Run measures every strategy in each round, so that a slow phase of the machine affects all of
-// them.
+// Run measures every strategy once per round, so that a slow phase of the machine affects all of them.
 func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error) {
 	r := &Result{Cores: runtime.NumCPU(), Processes: c.Processes, Round: c.Round, Clients: c.Clients, Started: time.Now()}
 	e, err := engine.Open(ctx, on)
@@ -57,7 +56,7 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 		return nil, err
 	}
 	r.Server, r.Database = e.Server, e.Database
-	rounds := make([][]measure.Round, len(strategies)*len(c.Clients)) // strategy by strategy
+	rounds := make([][]measure.Round, len(strategies)*len(c.Clients)) // grouped by strategy
 	for round := range c.Rounds {
 		for s, name := range strategies {
 			if err := restock(ctx, e); err != nil {
@@ -95,9 +94,9 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 	return r, nil
 }
 
-// restock prepares the servers for the next strategy, with a stock that never sells out. It deletes
-// all locks, since one without a TTL may still be held, and resets the fence, since each strategy may
-// count its tokens from another start.
+// restock prepares the servers for the next strategy, with a stock that never sells out. It deletes all locks,
+// since one without a TTL may still be held. It resets the product's fence, since the next strategy may start
+// with a lower fencing token.
 func restock(ctx context.Context, e *engine.Engine) error {
 	for _, locks := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
 		if err := locks.FlushDB(ctx).Err(); err != nil {

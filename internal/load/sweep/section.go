@@ -10,13 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/load/measure"
 )
 
-// A Section describes the critical section of a strategy whose lock expires by itself, with the release of the
-// lock. It covers all numbers of clients in the last 10 minutes. If there are several processes, each figure
-// is that of the slowest one.
+// A Section describes the critical section of a strategy with a lease, including the release of the lock. It
+// covers all numbers of clients in the last 10 minutes. If there are several processes, each figure is that of
+// the slowest one.
 //
-// Source of the lease: the third article, "set the lock's timeout correctly", advises three to five times the
-// mean duration of the section. A section that outlasts its lease can oversell, so this package uses p99.9
-// instead of the mean.
+// One of the articles in docs/reference/articles.md advises a lease of three to five times the mean duration
+// of the section ("set the lock's timeout correctly"). A section that outlasts its lease can oversell, so this
+// package uses p99.9 instead of the mean.
 type Section struct {
 	Strategy    string  `json:"strategy"`
 	P50MS       float64 `json:"p50_ms"`
@@ -45,7 +45,7 @@ func sectionOf(ctx context.Context, urls []string, strategy string) (Section, er
 	return s, nil
 }
 
-// sectionTable has a row for each strategy that leases.
+// sectionTable has a row for each strategy with a lease.
 func (r Result) sectionTable() report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "Critical section, ms"}}}
 	for _, name := range []string{"p50", "p99", "p99.9", "lease, 3 to 5 × p99.9"} {

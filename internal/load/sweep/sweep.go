@@ -1,4 +1,4 @@
-// Package sweep measures sales per second and waits of each strategy over the number of clients.
+// Package sweep measures the sales per second and the waits of each strategy with different numbers of clients.
 //
 //	rounds of measure.Load -> Add -> Result -> table, page with pictures, JSON
 package sweep
@@ -80,12 +80,12 @@ var figures = []figure{
 	{title: "p99 of successful buyers", unit: "ms", value: func(p Point) float64 { return p.P99MS }, show: chart.Decimal, log: true},
 }
 
-// refusals is shown only if a point has any.
+// refusals is shown only if a client was refused.
 var refusals = figure{
 	title: "Answers that were no sale", unit: "%", value: func(p Point) float64 { return 100 * p.Refused }, show: chart.Decimal,
 }
 
-// shown returns the figures with values.
+// shown returns the figures to show.
 func (r Result) shown() []figure {
 	for _, p := range r.Points {
 		if p.Refused > 0 {
@@ -204,7 +204,7 @@ func (r Result) Document() report.Document {
 	return d
 }
 
-// table has a row for each strategy and a column for each number of clients.
+// table returns a table with a row for each strategy and a column for each number of clients.
 func (r Result) table(m figure) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: m.title + ", " + m.unit}}}
 	for _, n := range r.Clients {

@@ -48,9 +48,9 @@ func connectCoordination(e *Engine) error {
 	return nil
 }
 
-// openEtcd returns a client that tries each call once. It reconnects to a lost server at least once
-// per second; by default gRPC waits up to two minutes. The last endpoint may end in a path, which
-// becomes the prefix of all keys.
+// openEtcd returns a client that tries each call once. It tries to reconnect to a lost server at least once per
+// second; by default gRPC waits up to two minutes. The last endpoint may end in a path, which becomes the
+// prefix of all keys.
 func openEtcd(endpoints []string) (*clientv3.Client, error) {
 	var prefix string
 	endpoints = slices.Clone(endpoints)

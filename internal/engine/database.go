@@ -20,7 +20,7 @@ type database struct {
 	name    string        // name of its dialect
 	schemes []string      // schemes of its URLs
 	example string        // example URL for messages
-	goose   goose.Dialect // keeps its schema
+	goose   goose.Dialect // dialect of goose, which migrates the schema
 
 	severalHosts bool // its URL may name the nodes of a cluster
 
@@ -34,7 +34,7 @@ type database struct {
 // databases returns the kinds that --db accepts.
 func databases() []database { return []database{mysqlDatabase(), postgresDatabase(), sqliteDatabase()} }
 
-// databaseBy returns the first database for which is returns true.
+// databaseBy returns the first database that fits a condition.
 func databaseBy(is func(database) bool) (database, bool) {
 	all := databases()
 	if i := slices.IndexFunc(all, is); i >= 0 {
@@ -55,14 +55,14 @@ func errURL() error {
 	return errors.New("expected " + strings.Join(examples, ", or "))
 }
 
-// openDB opens two pools on one database: DB for the buyers, and Admin for work that must not wait
-// behind them or end with their time-outs.
+// openDB opens two pools on one database: DB for the buyers, and Admin for work that must not wait behind the
+// buyers or end with their time-outs.
 func (e *Engine) openDB(ctx context.Context) error {
 	if !strings.HasPrefix(e.URLs.DB, "sqlite:") && strayAt(e.URLs.DB) && noneBefore(e.URLs.DB) {
 		return errUnencoded
 	}
 	u, err := parseHosts(e.URLs.DB)
-	if err != nil { // the text contains the password
+	if err != nil { // the text of err contains the password
 		return fmt.Errorf("the value is not a URL; %w", errURL())
 	}
 	d, ok := databaseBy(func(d database) bool { return slices.Contains(d.schemes, u.Scheme) })
@@ -104,7 +104,7 @@ func (e *Engine) open(pool *sql.DB, conns int) (*gorm.DB, error) {
 	db, err := gorm.Open(e.dialect(pool), &gorm.Config{
 		SkipDefaultTransaction: true,           // a strategy decides whether it opens a transaction
 		Logger:                 logger.Discard, // every error is also returned
-		DisableAutomaticPing:   true,           // ping asks first
+		DisableAutomaticPing:   true,           // ping checks the connection
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)

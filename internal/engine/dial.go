@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Detours maps an address, host:port, to the address to connect to instead. A server of a cluster
-// announces its own address. A test that puts a proxy between a shop and a server needs a detour.
+// Detours maps an address, host:port, to the address to connect to instead. A server of a cluster announces its
+// own address, so a test that puts a proxy in front of it needs a detour.
 type Detours map[string]string
 
 // ParseDetours parses "host:port=host:port,..."; "" means none.

@@ -1,9 +1,10 @@
 // Package engine opens the servers of the shop: a SQL database, Redis, and if available ZooKeeper and
-// etcd. There are three ways:
+// etcd. There are three kinds of engines:
 //
-//	embedded  SQLite in a temporary file and Redis in this process (1 + 5)
-//	local     a private mariadbd or mysqld, redis-server (1 + 5), ZooKeeper and
-//	          etcd as child processes
+//	embedded  SQLite in a temporary file, and six Redis servers in this process: one, and
+//	          five nodes for Redlock
+//	local     the same Redis servers, mariadbd or mysqld, ZooKeeper and etcd, as private
+//	          child processes
 //	url       running servers
 //
 // It retries nothing and hides nothing: a strategy sees each error of a server. The package knows no
@@ -101,11 +102,11 @@ type Restartable interface {
 
 // A LockServer is a Redis server, a Redlock node, ZooKeeper or etcd.
 type LockServer struct {
-	Need string // the need of the catalogue that it meets
+	Need string // the need of strategies that it meets
 	Restartable
 }
 
-// An Engine has the open connections and servers. Close ends everything that Open started.
+// An Engine contains the open connections and servers. Close ends everything that Open started.
 type Engine struct {
 	Name    string
 	DB      *gorm.DB                // the buyers' pool
@@ -129,27 +130,27 @@ type Engine struct {
 	// Topology is the kind of Redis, as in the promises of the catalogue; "" without Redis.
 	Topology string
 
-	// Lacks has the capabilities that the database lacks, with the reasons.
+	// Lacks contains the capabilities that the database lacks, with the reasons.
 	Lacks map[string]string
 
 	// Certifies means that a COMMIT is compared with those of other nodes. It may be refused (1213)
 	// although its transaction waited for no lock.
 	Certifies bool
 
-	// Cluster has the servers of the database if there are several; otherwise nil.
+	// Cluster contains the servers of the database if there are several; otherwise it is nil.
 	Cluster *Cluster
 
-	// LockServers has the lock servers that this engine started.
+	// LockServers contains the lock servers that this engine started.
 	LockServers []LockServer
 
 	// Killable is the database server that this engine started; nil if it started none or several.
 	Killable Restartable
 
-	// Disposable means that only this engine uses the database, which is deleted afterwards. Settings
-	// for crash safety and the counting of ids may be changed.
+	// Disposable means that only this engine uses the database, which is deleted afterwards. Then settings for
+	// crash safety and the counting of ids may be changed.
 	Disposable bool
 
-	// Warnings has one line for each setting that works but should be changed.
+	// Warnings contains one line for each setting that works but should be changed.
 	Warnings []string
 
 	dialect  func(*sql.DB) gorm.Dialector // dialector of the database
@@ -191,8 +192,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// connectTimeout limits the first answers of the servers. A port that accepts connections and stays
-// silent is a wrong address.
+// connectTimeout limits the first answers of the servers. An address whose port accepts connections and stays
+// silent is considered wrong.
 const connectTimeout = 15 * time.Second
 
 // reach connects to the servers and asks each one once.
@@ -239,8 +240,8 @@ func (e *Engine) Close() error {
 
 func (e *Engine) onClose(f func() error) { e.closers = append(e.closers, f) }
 
-// Check asks the named servers, or all of them, in parallel. It waits for their answers until ctx ends,
-// and returns the errors by server. A majority of the Redlock nodes is enough.
+// Check asks the named servers, or all of them, in parallel, whether they work. It waits for their answers
+// until ctx ends, and returns the errors by server. A majority of the Redlock nodes is enough.
 func (e *Engine) Check(ctx context.Context, servers ...string) map[string]error {
 	questions := map[string]func(context.Context) error{"database": inTime(e.pingDatabase)}
 	if e.Redis != nil {
@@ -276,8 +277,8 @@ func (e *Engine) Check(ctx context.Context, servers ...string) map[string]error 
 	return down
 }
 
-// inTime returns a question that ends with its context. Some clients ignore the end of a context:
-// their call continues in the background until its own time-out.
+// inTime makes a question end with its context. Some clients ignore the end of a context: their call continues
+// in the background until its own time-out.
 func inTime(question func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answer := make(chan error, 1)
@@ -299,7 +300,7 @@ func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {
 		ping := inTime(func(ctx context.Context) error {
-			for { // the client gives a node little time
+			for { // the client's own time-out is short
 				err := node.Ping(ctx).Err()
 				if network := net.Error(nil); !errors.As(err, &network) || !network.Timeout() || ctx.Err() != nil {
 					return err

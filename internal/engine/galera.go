@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// A Cluster has the servers of a Galera cluster, which can be read separately. A nil Cluster is a
-// database with one server.
+// A Cluster contains the servers of a Galera cluster, which can be read separately. A nil Cluster is a database
+// with one server.
 type Cluster struct {
 	configs []*mysqldriver.Config
 	open    func(c driver.Connector, conns int) (*gorm.DB, error)
@@ -33,7 +33,7 @@ type node struct {
 }
 
 // causal makes a read wait until its node has applied all earlier commits of other nodes (MariaDB
-// documentation, wsrep_sync_wait: 15 is every kind of statement).
+// documentation, wsrep_sync_wait: 15 covers every kind of statement).
 const (
 	causal   = "15"
 	causally = "SET SESSION wsrep_sync_wait = " + causal
@@ -103,7 +103,7 @@ func (n node) settle(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // the limit of the connection or of waiting
+	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // the time limit of the connection or of waiting has ended
 		return fmt.Errorf("%s did not apply the committed data within %s", n.addr, settleTimeout)
 	}
 	return nil
@@ -162,7 +162,7 @@ func askReads(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// causalAdmin makes a restock see all records that it must clear.
+// causalAdmin makes the reads of e.Admin causal, so that a restock sees all records that it must delete.
 func causalAdmin(e *Engine, configs []*mysqldriver.Config) error {
 	before, err := e.Admin.DB()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// parseHosts is url.Parse for a URL with several hosts, h1:1,h2:2. Host then has all of them.
+// parseHosts is url.Parse for a URL with several hosts, h1:1,h2:2. Host then contains all of them.
 func parseHosts(text string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	end := strings.IndexAny(rest, "/?#")

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// LockServerNeeds returns the needs of the catalogue that a lock server meets.
+// LockServerNeeds lists the needs of strategies that a lock server meets.
 func LockServerNeeds() []string { return []string{"redis", "redlock", "zookeeper", "etcd"} }
 
 // startLocal starts the servers in parallel, since the database needs a second or two to create its

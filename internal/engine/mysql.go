@@ -98,7 +98,7 @@ func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool
 	for _, c := range configs {
 		c = c.Clone()
 		if snapshots {
-			// MariaDB refuses a write whose snapshot is stale (default since 11.6.2). Off, REPEATABLE READ
+			// MariaDB refuses a write whose snapshot is stale (default since 11.6.2). With OFF, REPEATABLE READ
 			// behaves as in MySQL.
 			c.Params["innodb_snapshot_isolation"] = "OFF"
 		}

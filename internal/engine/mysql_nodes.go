@@ -211,8 +211,8 @@ const (
 	refused = 1213
 )
 
-// seen inspects the error of a statement. If the node refuses statements, it has done nothing. The
-// connection is then discarded, and the next one goes to another node.
+// seen inspects the error of a statement. A node that refuses statements has executed nothing. seen then
+// discards the connection, and the next one goes to another node.
 func (c *nodeConn) seen(err error) error {
 	var said *mysqldriver.MySQLError
 	if errors.As(err, &said) && said.Number == notReady {

@@ -172,8 +172,8 @@ func (r refusal) Error() string {
 
 func (r refusal) Unwrap() error { return r.PgError }
 
-// postgresRefused returns in one line why a server could not be opened. The driver's error lists each
-// attempt with and without TLS.
+// postgresRefused describes in one line why a server could not be opened. The driver's error lists each attempt
+// with and without TLS.
 func postgresRefused(err error) error {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -187,9 +187,8 @@ func postgresRefused(err error) error {
 	return fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %s", reason)
 }
 
-// migrateUnderAdvisoryLock runs migrate under a lock, since one of two simultaneous migrations would
-// fail. The lock belongs to a transaction, which a pooler also keeps on one connection. It applies to
-// one database.
+// migrateUnderAdvisoryLock runs migrate under a lock, since one of two simultaneous migrations would fail. The
+// lock belongs to a transaction, which even a pooler keeps on one connection. It applies to one database.
 func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -42,22 +42,22 @@ func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresCon
 	return postgresConnector{stdlib.GetConnector(*c, utc, stdlib.OptionShouldPing(wasIdle)), patience}
 }
 
-// scalars are the Go types of an argument by the PostgreSQL type that pgx sends them as. pgx reduces pointers and
-// named types to these.
+// scalars maps each PostgreSQL type to the Go types of arguments that pgx must send as that type. pgx reduces
+// pointers and named types to these.
 var scalars = map[string][]any{
 	"int2": {int16(0)}, "int4": {int32(0)}, "int8": {0, int64(0), int8(0), uint8(0), uint16(0), uint32(0)}, "numeric": {uint(0), uint64(0)},
 	"float4": {float32(0)}, "float8": {0.0}, "bool": {false}, "text": {""}, "bytea": {[]byte(nil)},
 	"timestamptz": {time.Time{}}, "interval": {time.Duration(0)}, "json": {json.RawMessage(nil)},
 }
 
-// wasIdle reports whether a pooled connection must be checked before use. A new connection has been
-// idle since the year 1.
+// wasIdle reports whether a pooled connection must be checked before use. A new connection, which seems idle
+// since the year 1, needs no check.
 func wasIdle(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > time.Second && p.IdleDuration < 24*365*time.Hour
 }
 
-// warned is the class of warnings without their own code. One of them says that COMMIT stopped
-// waiting for a synchronous replica (syncrep.c, SyncRepWaitForLSN). The answer is still COMMIT.
+// warned is the code of warnings without a code of their own. One of them says that COMMIT stopped waiting for
+// a synchronous replica (syncrep.c, SyncRepWaitForLSN). The answer is still COMMIT.
 const warned = "01000"
 
 func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -68,9 +68,8 @@ func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &postgresConn{inner.(*stdlib.Conn), c.patience}, nil
 }
 
-// postgresConn is pgx's connection with another end of a transaction. pgx sends COMMIT and ROLLBACK
-// under the context of BEGIN. A buyer that gives up would interrupt a COMMIT, and the shop would
-// answer that it sold nothing.
+// postgresConn is pgx's connection with its own COMMIT and ROLLBACK. pgx sends them under the context of BEGIN,
+// so a buyer that gives up would interrupt a COMMIT. The shop would then wrongly answer that it sold nothing.
 type postgresConn struct {
 	*stdlib.Conn
 	patience time.Duration

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A pooler such as PgBouncer, in transaction mode, may give each transaction another connection to
-// the server. State of a connection then breaks: a prepared statement is missing or exists twice, a
+// A pooler such as PgBouncer, in transaction mode, may give each transaction another connection to the server.
+// Then the shop cannot rely on the state of a connection: a prepared statement is missing or exists twice, a
 // setting belongs to another client, and a session lock is never released.
 
 // pooled reports whether the connection goes through a pooler: the server process that serves it is

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A URL may name the port of another kind of server. MySQL's server speaks first, and PostgreSQL's
-// waits for the client. A client of the wrong protocol would wait forever.
+// A URL may name the port of another kind of server. A MySQL server sends the first message, and a PostgreSQL
+// server waits for one. So a MySQL client and a PostgreSQL server would wait for each other forever.
 
 // greetingTimeout limits the wait for the first bytes of a server.
 const greetingTimeout = time.Second

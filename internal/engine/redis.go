@@ -109,7 +109,7 @@ func redisNode(c Config, address string, ofRedlock bool) (*redis.Client, error) 
 	}
 	o, err := redis.ParseURL(address)
 	var unreadable *url.Error
-	if errors.As(err, &unreadable) { // the text contains the password
+	if errors.As(err, &unreadable) { // the text of err contains the password
 		err = unreadable.Err
 	}
 	if err != nil {

@@ -48,8 +48,8 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	e.Redis, e.Topology = client, topology.Sentinel
 	e.onClose(client.Close)
 	e.onClose(pinger.Close)
-	// A replica refuses to write, and the library then closes the connection and asks the sentinels for
-	// the primary. Without that, a client that missed a failover would stay at the old primary.
+	// This check is a write. A replica refuses it, and the library then closes the connection and asks the
+	// sentinels for the primary. Otherwise a client that missed a failover would stay at the old primary.
 	e.pingRedis = func(ctx context.Context) error { return pinger.Del(ctx, "shop:ready").Err() }
 	return nil
 }

@@ -53,8 +53,8 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 			")&_pragma=journal_mode(WAL)&_pragma=" + strings.Join(pragmas, "&_pragma=")}
 	}
 	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
-	// temp_store: without it, the statement journal of INSERT ... RETURNING allocates 64 KiB each time
-	// with mmap and munmap (memjournal.c, sqlite3JournalOpen). Large sorts then also use memory.
+	// Without temp_store, the statement journal of INSERT ... RETURNING allocates 64 KiB each time with mmap
+	// and munmap (memjournal.c, sqlite3JournalOpen). With it, large sorts also use memory.
 	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
 	e.Database, e.Server = dialect.SQLite, "SQLite "+sqlite3.SQLITE_VERSION
 	e.URLs.Conns = sqliteConns
@@ -91,10 +91,10 @@ func (c sqliteConnector) Connect(ctx context.Context) (conn driver.Conn, err err
 
 func (c sqliteConnector) Driver() driver.Driver { return &sqlitedriver.Driver{} }
 
-// A sqliteConn does not interrupt a statement. If a context ends just before its statement begins, the
-// driver runs nothing and returns no error (go-sqlite 1.21 and 1.23, stmt.exec). A BEGIN then has no
-// transaction, and an UPDATE the row count of the statement before it. A context cannot
-// end the wait for another writer anyway: SQLite's busy handler ignores interrupts.
+// A sqliteConn does not interrupt a statement. If a context ends just before its statement begins, the driver
+// runs nothing and returns no error (go-sqlite 1.21 and 1.23, stmt.exec). Then a BEGIN opens no transaction,
+// and an UPDATE returns the row count of the previous statement. A context cannot end the wait for another
+// writer anyway: SQLite's busy handler ignores interrupts.
 type sqliteConn struct{ sqlconn.Plain }
 
 func (c sqliteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -112,15 +112,15 @@ func (c sqliteConn) QueryContext(ctx context.Context, query string, args []drive
 }
 
 // migrateAgain repeats a migration that meets a lock, since SQLite has no named locks. Each step is a
-// transaction. On its next try, the second process finds that the first has done the work.
+// transaction. On its next try, the process finds that another process has done the work.
 func migrateAgain(ctx context.Context, _ *sql.DB, migrate func() error) error {
 	return sqliteAgain(ctx, migrate)
 }
 
-// sqliteTries is the maximum number of tries of what meets a lock.
+// sqliteTries is the maximum number of tries of an action that meets a lock.
 const sqliteTries = 20
 
-// sqliteAgain tries do until it succeeds, sqliteTries times at most.
+// sqliteAgain calls do until it succeeds, at most sqliteTries times.
 func sqliteAgain(ctx context.Context, do func() error) error {
 	err := do()
 	for tries := 1; err != nil && tries < sqliteTries && ctx.Err() == nil; tries++ {

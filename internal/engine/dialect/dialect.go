@@ -21,8 +21,8 @@ type Dialect struct {
 	// IMMEDIATE locks the whole file.
 	RowLocks bool
 
-	// RowWaits is a query that counts the statements that wait for a row, in the column Value. It is
-	// sent on another connection than theirs. "" means that the database does not show them.
+	// RowWaits is a query that counts the statements that wait for a row, in the column Value. It needs a
+	// connection of its own. "" means that the database does not show these statements.
 	RowWaits string
 
 	// TakesWrites is a query that reports whether the server accepts writes, which a replica or a

@@ -5,8 +5,8 @@ package dialect
 // it.
 const Galera = "galera"
 
-// Lacks returns the capabilities that a database lacks, with the reasons. engine.Engine.Lacks also
-// has those that only an open server shows.
+// Lacks returns the capabilities that a database lacks, with the reasons. engine.Engine.Lacks also contains
+// those that only an open server shows.
 func Lacks(database string) map[string]string {
 	if Kind(database) != Galera {
 		return nil

@@ -3,9 +3,9 @@ package dialect
 // MySQL is the name of MySQL and MariaDB.
 const MySQL = "mysql"
 
-// mysql returns the dialect of MySQL and MariaDB. InnoDB releases the locks of a transaction in
-// memory and then flushes its log (trx0trx.cc: trx_commit_in_memory, trx_flush_log_if_needed). The
-// status variable covers all databases of the server and is current, while
+// mysql returns the dialect of MySQL and MariaDB. InnoDB releases the locks of a transaction in memory before
+// it flushes the log, so it shows commits early (trx0trx.cc: trx_commit_in_memory, trx_flush_log_if_needed).
+// The status variable in RowWaits covers all databases of the server and is current, while
 // information_schema.innodb_trx is cached.
 func mysql() Dialect {
 	return Dialect{

@@ -57,7 +57,7 @@ func Embedded(t *testing.T) *engine.Engine {
 	return open(t, engine.Config{Name: engine.Embedded, Wait: Wait, Conns: 16})
 }
 
-// borrowed is the set of make test, nil if this test binary has to start its own servers.
+// borrowed returns the set that make test lends, or nil if this test binary has to start its own servers.
 var borrowed = sync.OnceValues(serverset.Borrow)
 
 // local opens the borrowed servers, or starts servers once per test binary. Their janitor ends them when
@@ -74,7 +74,7 @@ var local = sync.OnceValues(func() (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The binary that had the set before has left keys in the databases that this one will use.
+	// The test binary that used the set before has left keys in the databases that this one will use.
 	for _, server := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
 		if err := server.FlushAll(context.Background()).Err(); err != nil {
 			return nil, err
@@ -174,8 +174,8 @@ func shared(servers *engine.Engine, name, db string) engine.Config {
 	return c
 }
 
-// Postgres opens a schema for one test on the shared PostgreSQL, with the lock servers of Local. A
-// database would take four times as long to create.
+// Postgres opens a schema for one test on the shared PostgreSQL, with the lock servers of Local. Creating a
+// database instead would take four times as long.
 func Postgres(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, onPostgres(t))
@@ -213,7 +213,7 @@ func Redis(t *testing.T, kind string) *engine.Engine {
 	return e
 }
 
-// shares has the services that Redis started, by topology.
+// shares contains the services that Redis started, by topology.
 var shares services
 
 type services struct {

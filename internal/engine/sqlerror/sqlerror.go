@@ -21,8 +21,8 @@ const (
 	Down                  // the server was unreachable, or the connection broke
 )
 
-// servers returns a function for each server that classifies its errors. said is false for an error
-// that is not an answer of that server.
+// servers returns a function for each server that classifies its errors. said is false if the error is not an
+// answer of that server.
 func servers() []func(err error) (kind Kind, said bool) {
 	return []func(error) (Kind, bool){mysqlKind, postgresKind, sqliteKind}
 }
@@ -32,7 +32,7 @@ func KindOf(err error) Kind {
 	if kind, said := answer(err); said {
 		return kind
 	}
-	if postgresBroken(err) { // its connect time-out is also a context error
+	if postgresBroken(err) { // first, since its connect time-out is also a context error
 		return Down
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -81,8 +81,8 @@ func onNode(node *redis.Client, fn func(*redis.Conn) error, hooks ...redis.Hook)
 	return fn(conn)
 }
 
-// onAsked calls fn with a connection to the primary at the address. It returns the error unknown if
-// the client does not know that primary yet.
+// onAsked calls fn with a connection to the primary at the address. If the client does not know that primary
+// yet, onAsked returns the given error.
 func onAsked(ctx context.Context, cluster *redis.ClusterClient, address string, unknown error, fn func(*redis.Conn) error) error {
 	var asked *redis.Client
 	err := EachPrimary(ctx, cluster, func(c redis.UniversalClient) error {
@@ -122,10 +122,10 @@ func (askingFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return next
 }
 
-// Wait sends WAIT and returns the number of replicas that have the writes of the connection. The server
-// answers when enough replicas have them, or after within (at least 1 ms). The ReadTimeout of the
-// client limits the answer and must be longer. redis.Conn.Wait would use its own limit, within plus
-// 10 s, and a silent server would delay a buyer for that long.
+// Wait sends WAIT and returns the number of replicas that have the writes of the connection. The server answers
+// when enough replicas have them, or after within (at least 1 ms). The ReadTimeout of the client limits the
+// wait for that answer and must be longer than within. redis.Conn.Wait would use a limit of within plus 10 s,
+// and a silent server would delay a buyer for that long.
 func Wait(ctx context.Context, conn *redis.Conn, replicas int, within time.Duration) (int64, error) {
 	return conn.Do(ctx, "WAIT", replicas, max(within.Milliseconds(), 1)).Int64() // 0 would wait forever
 }

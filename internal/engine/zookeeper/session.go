@@ -126,7 +126,7 @@ func (c *firstAnswer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Doubt returns a channel that is closed when the connection is lost next.
+// Doubt returns a channel that is closed when the connection is lost the next time.
 func (s *Session) Doubt() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

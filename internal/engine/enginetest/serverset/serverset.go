@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// Variable has the address of testservers, host:port. It is empty if none runs.
+// Variable is the environment variable with the address of testservers, host:port. It is empty if none runs.
 const Variable = "OVERSELL_TEST_SERVERS"
 
-// A Set has the URL of each server, as --db, --redis and --redlock take it.
+// A Set contains the URL of each server, as --db, --redis and --redlock take it.
 type Set struct {
 	MySQL, Postgres, Redis string
 	Redlock                []string
@@ -19,9 +19,9 @@ type Set struct {
 	lease net.Conn // the set belongs to its borrower until this connection ends
 }
 
-// Borrow returns a set of servers, and waits until one is free. It returns nil if testservers does
-// not run. The set belongs to the caller as long as the caller keeps it. A test binary must borrow only
-// one: there may be no second.
+// Borrow returns a set of servers, and waits until one is free. It returns nil if testservers does not run. The
+// set belongs to the caller as long as the caller keeps it. A test binary must borrow only one, since a second
+// may never become free.
 func Borrow() (*Set, error) {
 	address := os.Getenv(Variable)
 	if address == "" {

@@ -2,10 +2,9 @@
 //
 //	go run ./internal/engine/enginetest/testservers go test ./...
 //
-// A set is a MariaDB, a PostgreSQL, a Redis and the nodes of Redlock. A test binary has a set for
-// itself, because MariaDB counts the statements that wait for a row over all of its databases, and the
-// explorer asks for that number. So there are as many sets as go test runs binaries at a time, and
-// not one for each of the binaries.
+// A set is a MariaDB, a PostgreSQL, a Redis and the nodes of Redlock. Each test binary needs a set for itself:
+// MariaDB counts the statements that wait for a row over all of its databases, and the explorer reads that
+// number. There are as many sets as go test runs binaries at the same time.
 //
 //	testservers --- go test -p 2 --- explore.test      lockstrategy.test
 //	    |                                 | enginetest       |

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Command is the command line of `shop serve`. A zero field omits its flag. The sold-out check and
-// the admission are off by default, since strategies are judged without them.
+// A Command is the command line of `shop serve`. A zero field omits its flag. The sold-out check and admission
+// control are off by default, since strategies are judged without them.
 type Command struct {
 	LogLevel string
 

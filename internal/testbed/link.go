@@ -27,8 +27,8 @@ type Link struct {
 	proxy  *toxiproxy.Proxy
 }
 
-// probes has a request that a server answers at once, by need. All other lock servers are Redis. The
-// Redis of the embedded engine accepts no inline PING.
+// probes contains, by need, a request that a server answers at once. All other lock servers are Redis, and
+// get a PING in RESP, since the Redis of the embedded engine accepts no inline PING.
 var probes = map[string]string{
 	"zookeeper": "ruok",
 	"etcd":      "GET /health HTTP/1.0\r\n\r\n",

@@ -1,6 +1,6 @@
 package testbed
 
-// Shops has the processes of one shop, by index.
+// Shops contains the processes of one shop, by index.
 type Shops []*ShopProcess
 
 // Links returns the links of each process to its lock servers.

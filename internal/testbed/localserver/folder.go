@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// A folder has the files of one server. They belong to the account that runs the server.
+// A folder contains the files of one server. They belong to the account that runs the server.
 type folder struct {
 	path string
 	user *account // nil: the user of this process

@@ -48,9 +48,9 @@ type Group struct {
 	reservedPorts []net.PacketConn // see freePort
 }
 
-// janitorScript reads until end of file which process groups have started and ended. The id of an
-// ended group may belong to another process by now. $0 is the folder. A dying server may still write
-// to it, so the script tries to remove it for 10 s. The file postmaster.pid belongs to PostgreSQL; see
+// janitorScript reads until end of file which process groups have started and ended. It does not kill an ended
+// group, whose id may belong to another process by now. $0 is the folder. A dying server may still write to it,
+// so the script tries to remove it for 10 s. The file postmaster.pid belongs to PostgreSQL; see
 // removeSharedMemory.
 const janitorScript = `
 groups=' '

@@ -49,7 +49,7 @@ func startAll[M interface {
 	return nil, err
 }
 
-// LockServers has the lock servers that strategies need. Servers that were not requested or are not
+// LockServers contains the lock servers that strategies need. Servers that were not requested or are not
 // installed are nil.
 type LockServers struct {
 	Redis      RedisService

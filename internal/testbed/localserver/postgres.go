@@ -130,7 +130,7 @@ func initdb(g *Group, bin string, in folder) (password string, err error) {
 	return password, nil
 }
 
-// ping creates the database at the first start.
+// ping checks that the server answers. At the first start it creates the database.
 func (p *Postgres) ping() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -13,18 +13,18 @@ import (
 // A Replicated is a database that a replica can follow.
 type Replicated interface {
 	Database
-	// Replicate starts a replica that connects to the database at through, host:port. It restarts the
-	// database. With synchronous, each later COMMIT waits until a replica has it.
+	// Replicate starts a replica that connects to through, an address host:port. It restarts the database. If
+	// synchronous is true, each later COMMIT waits until a replica has it.
 	Replicate(through string, synchronous bool) (Replica, error)
 	Alone() error  // ends the wait of COMMIT for a replica
-	Remove() error // and its files
+	Remove() error // removes the server and its files
 }
 
 // A Replica follows another database until it is promoted.
 type Replica interface {
 	Database
 	Promote() error
-	Remove() error // and its files
+	Remove() error // removes the replica and its files
 }
 
 // replicaTimeout limits the time until a replica follows.

@@ -61,8 +61,8 @@ func RedisNames() (names []string) {
 // Nodes returns the number of servers with keys.
 func (r RedisServer) Nodes() int { return r.nodes }
 
-// Start starts the servers in parallel. env has additional environment variables of each node,
-// NAME=value; it may be nil. Start returns ErrMissing if the program is not installed.
+// Start starts the servers in parallel. env contains additional environment variables of each node, NAME=value;
+// it may be nil. Start returns ErrMissing if the program is not installed.
 func (r RedisServer) Start(g *Group, env [][]string) (RedisService, error) {
 	if env == nil {
 		env = make([][]string, r.nodes)
@@ -115,7 +115,8 @@ func startRedisNodes(g *Group, env [][]string, config string, settings func(i, p
 	})
 }
 
-// do sends one inline command and returns the unparsed answer. It returns an error if the server does.
+// do sends one inline command and returns the unparsed answer. It returns an error if the server answers with
+// one.
 func (r *Redis) do(command string) (string, error) {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {

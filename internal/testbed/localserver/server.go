@@ -22,7 +22,7 @@ type Server struct {
 	group               *Group
 	command             []string
 	env                 []string      // in addition to the variables of this process
-	in                  folder        // also has its log
+	in                  folder        // also contains the server's log
 	childrenOwnSessions bool          // each of its children has its own session
 	startTimeout        time.Duration // maximum time until it serves
 	probe               func() error  // returns nil once it serves
@@ -147,8 +147,8 @@ func FreePort() (int, error) {
 	return port, reserved.Close()
 }
 
-// freePort returns a port that no other group of this machine uses. Their servers may be down and come
-// back. A group therefore keeps a UDP socket on each of its ports. No server here uses UDP, and the kernel
+// freePort returns a port that no other group of this machine uses, even if the servers of that group are down
+// for a moment: each group keeps a UDP socket on each of its ports. No server here uses UDP, and the kernel
 // closes the socket however the process ends.
 func freePort() (int, net.PacketConn, error) {
 	for tries := 1; ; tries++ {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// A template is the files of a database that has never run, in the cache folder of this user, who alone
-// can read it. A copy takes an eighth of the time that the database needs to create the files. If they
-// contain a password, all servers from this template have it. "" is no template: the user has no cache
-// folder.
+// A template is a folder with the files of a database that has never run. It is in the cache folder of this
+// user, and only this user can read it. A copy takes an eighth of the time that the database needs to create
+// the files. If they contain a password, all servers from this template use it. "" means that the user has no
+// cache folder.
 type template string
 
-// secretFile has the password in the files of a template, if they contain one.
+// secretFile contains the password in the files of a template, if they contain one.
 const secretFile = "secret"
 
 // templateOf returns the template for the files that a program creates with these arguments. Another

@@ -17,7 +17,7 @@ type Zookeeper struct{ Server }
 
 const installZookeeper = "apt-get install zookeeper default-jre-headless, or brew install zookeeper"
 
-// zookeeperJars has the places where packages keep ZooKeeper. Debian's jar names the jars that it needs.
+// zookeeperJars lists the files in which packages install ZooKeeper. Debian's jar names the jars that it needs.
 // slf4j-simple writes its log.
 var zookeeperJars = []struct{ file, classPath string }{
 	{"/usr/share/java/zookeeper.jar", "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"},
@@ -25,7 +25,7 @@ var zookeeperJars = []struct{ file, classPath string }{
 	{"/usr/local/opt/zookeeper/libexec/lib", "/usr/local/opt/zookeeper/libexec/lib/*"},
 }
 
-// zookeeperConfig has a short tick, since a session time-out is at least two ticks. The maximum time-out is
+// zookeeperConfig uses a short tick, since a session time-out is at least two ticks. The maximum time-out is
 // high, so that the server shortens no lease. Writes are synced to the disk, which is the default. In an
 // ensemble, a follower has 50 ticks to connect to its leader, and may fall 10 ticks behind.
 const zookeeperConfig = `dataDir=%s

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestCompare: a record matches one receipt, of the buyer that asked. Each record of a buyer in
-// this burst must have been reported to it.
+// TestCompare: a record matches one receipt, of the buyer that asked. The shop must have reported each record
+// to its buyer.
 func TestCompare(t *testing.T) {
 	sold := func(asked string, id int64) Answer { return Answer{Purchaser: asked, Outcome: purchase.Sold, ID: id} }
 	told := func(asked string, outcome purchase.Outcome) Answer {
@@ -75,7 +75,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestDenied: an order for more than is left was refused correctly.
+// TestDenied: refusing an order is correct if it asks for more units than are left.
 func TestDenied(t *testing.T) {
 	answers := []Answer{
 		{Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.SoldOut}, {Units: 3, Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.Sold},

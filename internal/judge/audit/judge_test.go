@@ -113,8 +113,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestProgress has bursts that are stuck next to bursts that are only slow. All buyers start at
-// once and give up after 5 s.
+// TestProgress compares bursts that are stuck with bursts that are only slow. All buyers start at once and give
+// up after 5 s.
 func TestProgress(t *testing.T) {
 	const lease, wait = 10 * time.Second, 5 * time.Second
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
@@ -172,9 +172,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressStarved: a buyer is served after 2 s of silence, above the bound of 1.5 s. The time in
-// which this process got no processor does not count for a stall, and a stall during it cannot be
-// excluded.
+// TestProgressStarved: a buyer is served after 2 s of silence, above the bound of 1.5 s. Time in which this
+// process got no processor does not count as a stall, but it does not exclude one either.
 func TestProgressStarved(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	sold := func(from, to int) Answer {
@@ -209,15 +208,15 @@ func TestProgressStarved(t *testing.T) {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, got, why, c.want, c.says)
 		}
 	}
-	// The longest silence was a busy machine, and a shorter one was not.
+	// A busy machine explains the longest silence, but not a shorter one.
 	answers := []Answer{sold(0, 5), sold(0, 12), sold(1000, 4012), sold(1000, 5812)}
 	p := ProgressOf(answers, 2*time.Second, 7*time.Second, pulse.Delays{{From: at(1000), To: at(4000)}})
 	p.Usual = 5 * time.Millisecond
 	if p.Stuck() == "" || p.Idle != 1800*time.Millisecond || p.Starved != 0 {
 		t.Errorf("%q, %+v; want stuck for 1.8 s", p.Stuck(), p)
 	}
-	// Buyers gave up during the longest silence. It decides whether the burst progressed, also if most of it
-	// was a busy machine.
+	// Buyers gave up during the longest silence. That silence decides whether the burst progressed, even if a
+	// busy machine explains most of it.
 	answers = []Answer{sold(0, 5), sold(0, 12), sold(0, 1212), sold(1212, 1712)}
 	e := Evidence{
 		Sums: Sums{Stocked: 4, UnitsSold: 4, Records: 4}, Demand: 5, MaxOverlap: 4, Busy: 1,

@@ -52,7 +52,7 @@ func write(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// inGit makes the root of a job a repository with everything committed.
+// inGit creates a repository in the root of a job and commits everything.
 func (j *appJob) inGit(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -163,7 +163,7 @@ func TestNoFingerprint(t *testing.T) {
 	}
 }
 
-// TestKept: only a complete result that proves something is reused, and not where the baseline broke.
+// TestKept: only a complete result that proves something is reused, and none if the baseline broke.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, yaml)
@@ -244,7 +244,7 @@ func (j *fakeJob) run(context.Context) []result.Check {
 	return []result.Check{{Name: j.called, Status: status, Seconds: 1, Attempts: []result.Attempt{{Status: status}}}}
 }
 
-// TestAgain: a check that proved nothing runs once more, after all others. The second attempt is the result.
+// TestAgain: an inconclusive check runs once more, after all others. The second attempt is the result.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	const void, holds = result.Inconclusive, result.Holds
@@ -266,7 +266,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestSources: the repository's own lines in the stack traces of several languages.
+// TestSources: stack traces of several languages name the repository's own lines.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, yaml)
@@ -298,7 +298,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestShow: a witness of another run gets the file and the command of this run.
+// TestShow: a witness from another run gets the file and the command of this run.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, yaml)

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestCIScan: a file with requests and no buyer has a check for each pair that was explored. The replay that it names
-// breaks again.
+// TestCIScan: a file with requests and without buyers gets a check for each pair that was explored. The replay
+// command of the check shows the break again.
 func TestCIScan(t *testing.T) {
 	tier.Soak(t, "TestScan has the same pairs")
 	shoptest.Needs(t, "python3", "redis-server")

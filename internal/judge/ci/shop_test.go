@@ -76,8 +76,8 @@ func (r ciRepository) keep(t *testing.T) string {
 	return kept
 }
 
-// TestCI: a naive shop is red, and a fixed one is green. Against the baseline, a break is new or old, and
-// a fix counts only after the old witness has run. An unchanged repository is not searched again.
+// TestCI: a naive shop fails, and a fixed one passes. Against the baseline, a break is new or old, and a fix
+// counts only after the old witness has run. An unchanged repository is not searched again.
 func TestCI(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t, "naive")
@@ -133,7 +133,7 @@ func TestCI(t *testing.T) {
 	}
 	naive := r.keep(t)
 
-	env := []string{"GITLAB_CI=true", "CI_PROJECT_DIR=" + filepath.Dir(r.folder)} // names the check as before
+	env := []string{"GITLAB_CI=true", "CI_PROJECT_DIR=" + filepath.Dir(r.folder)} // gives the check the same name as before
 	r.use(t, "for-update")
 	code, stdout, stderr, fixed := r.check(t, env, "--baseline", naive, "--cache", "kept")
 	if code != 0 || len(fixed.Checks) != 1 || fixed.Checks[0].Change != result.Fixed || fixed.Checks[0].Status != result.Holds {
@@ -166,8 +166,8 @@ func TestCI(t *testing.T) {
 	}
 }
 
-// TestCIOtherCommands: the search ends before it finds the break of a program with new commands, and the
-// baseline's witness shows it.
+// TestCIOtherCommands: a program has new commands, and its search ends before it finds the break. The
+// baseline's witness shows the break.
 func TestCIOtherCommands(t *testing.T) {
 	tier.Soak(t, "a baseline with new commands")
 	t.Parallel()
@@ -214,8 +214,7 @@ func TestCINeeds(t *testing.T) {
 	}
 }
 
-// TestCIWithoutNamespaces: where no program can be searched, one line says what to do, and the result is
-// written.
+// TestCIWithoutNamespaces: if no program can be searched, one line says what to do, and the result is written.
 func TestCIWithoutNamespaces(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "-U", "-r", "sh", "-c", "echo 0 > /proc/sys/user/max_net_namespaces").CombinedOutput(); err != nil {

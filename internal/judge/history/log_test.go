@@ -24,8 +24,7 @@ func newLog(t *testing.T, path string) *history.Log {
 	return log
 }
 
-// TestFile: the file has the events in order of arrival, one a line, in a form that other programs
-// read.
+// TestFile: the file contains the events in order of arrival, one per line, in a form that other programs read.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "history.ndjson")
@@ -48,8 +47,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestWait: an earlier event counts, a later one is waited for, and the end of the context ends the
-// wait.
+// TestWait: Wait accepts an earlier event, waits for a later one, and ends with its context.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	log := newLog(t, "")

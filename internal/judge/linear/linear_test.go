@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestCheck: good and bad histories of each kind. Times are in ms; an open buy has no Return.
+// TestCheck covers good and bad histories of each kind. Times are in ms; an open buy has no Return.
 func TestCheck(t *testing.T) {
 	const open = -1
 	op := func(outcome purchase.Outcome, call, ret int64, left ...int64) Buy {

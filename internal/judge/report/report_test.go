@@ -43,7 +43,7 @@ func write(t *testing.T, ending string) string {
 	return b.String()
 }
 
-// TestFormats: what each format must and must not show of the same document.
+// TestFormats checks what each format must and must not show of one document.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	for ending, c := range map[string]struct{ want, never []string }{
@@ -136,7 +136,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSave: each file is written completely, and an error with one does not affect the others.
+// TestSave: each file is written completely, and an error in one does not affect the others.
 func TestSave(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// TestUnproven: a crowd that held proves nothing until the requested fault has taken effect.
+// TestUnproven: a crowd without a break proves nothing until the requested fault has taken effect.
 func TestUnproven(t *testing.T) {
 	t.Parallel()
 	c := &crowds{rush: &Crowd{Fault: promise.Pause}, to: &noted{}, ctx: t.Context()}
@@ -39,8 +39,8 @@ func TestUnproven(t *testing.T) {
 	see("the fault", verdict.Holds)
 }
 
-// TestTooLateForACrowd: a fault requested between two crowds is recorded even if the second never
-// comes.
+// TestTooLateForACrowd: a fault that is requested between two crowds is recorded even if there is no second
+// crowd.
 func TestTooLateForACrowd(t *testing.T) {
 	t.Parallel()
 	to := &noted{}

@@ -67,7 +67,7 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
-// TestNonlinearizable: it breaks any promise, even a missing one, and does not count as a promised
+// TestNonlinearizable: this verdict breaks any promise, even a missing one, and does not count as a promised
 // violation of stock and records.
 func TestNonlinearizable(t *testing.T) {
 	if Holds.Keeps(Nonlinearizable) || Oversold.Keeps(Nonlinearizable) || !Oversold.Misses(Nonlinearizable) || Holds.Misses(Nonlinearizable) || !Nonlinearizable.NeverChance() {

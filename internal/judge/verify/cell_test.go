@@ -23,7 +23,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestJudge shows each way in which a cell is no proof, and the nearest that is.
+// TestJudge compares each case in which a cell proves nothing with the most similar one in which it does.
 func TestJudge(t *testing.T) {
 	now := time.Now()
 	told := func(who string, outcome purchase.Outcome, id int64) buyers.Answer {
@@ -125,8 +125,8 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// TestConfirms: what was seen once by the clock, and not again, shows nothing; what was
-// seen twice is so, and another break is that break.
+// TestConfirms: a stall that the second play does not show proves nothing. If the second play also stalls, or
+// shows a break that does not depend on timing, that verdict counts.
 func TestConfirms(t *testing.T) {
 	for again, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive,
@@ -149,7 +149,7 @@ func TestConfirms(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	for name, c := range map[string]struct {
 		promised    verdict.Verdict
-		seen        []verdict.Verdict // by each play; the last one's stays
+		seen        []verdict.Verdict // of each play; further plays repeat the last
 		want        verdict.Verdict
 		plays       int
 		contradicts bool
@@ -187,7 +187,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestTwoHolders: only two who held at the same time are two holders.
+// TestTwoHolders: two buyers count as two holders only if they held the lock at the same time.
 func TestTwoHolders(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
@@ -229,7 +229,7 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// fourCells are a cell of each kind.
+// fourCells returns a report with a cell of each kind.
 func fourCells() Report {
 	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
 		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
@@ -265,7 +265,7 @@ type testsuites struct {
 // maxMarkdown is GitHub's limit on a step's summary, in bytes.
 const maxMarkdown = 1 << 20
 
-// TestUnfinished: a table of cells that are all as promised is not green when others were not played.
+// TestUnfinished: a report in which all played cells are as promised does not pass if others were not played.
 func TestUnfinished(t *testing.T) {
 	r := fourCells()
 	r.Cells = r.Cells[:2]
@@ -279,8 +279,8 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestReports: each form says the same: two as promised, one contradicts, one
-// has shown nothing.
+// TestReports: each format shows the same counts: two cells as promised, one that contradicts, one
+// inconclusive.
 func TestReports(t *testing.T) {
 	r := fourCells()
 	if s := r.Sort(); len(s.Broken) != 1 || len(s.Void) != 1 || len(s.Failed) != 0 || r.OK {
@@ -332,7 +332,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestWithoutPromise: a cell of which nothing is promised is not counted as promised.
+// TestWithoutPromise: a cell without a promise is not counted as promised.
 func TestWithoutPromise(t *testing.T) {
 	kept, free := Cell{Promise: verdict.Holds, Verdict: verdict.Holds, OK: true}, Cell{Verdict: verdict.Oversold, OK: true}
 	for want, cells := range map[string][]Cell{
@@ -345,8 +345,8 @@ func TestWithoutPromise(t *testing.T) {
 	}
 }
 
-// TestFailedCell: a cell whose instrument failed is counted by itself, is never as
-// promised, and says what to look for, in every format.
+// TestFailedCell: a cell whose instrument failed is counted separately, is never as promised, and names likely
+// causes in every format.
 func TestFailedCell(t *testing.T) {
 	r := fourCells()
 	r.Cells = append(r.Cells, Cell{Strategy: "mutex", Fault: "crash", Promise: verdict.Oversold, Replay: "shop explore mutex"}.Failed(errors.New("a buyer\ndoes not come back")))

@@ -132,8 +132,8 @@ func (s freeing) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 
 const freeIfOwn = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) else return 0 end`
 
-// TestExploreFreesAnothers: releasing another holder's lock is a violation even if no unit is sold
-// twice, unless it is known of the lock. A lock that compares first has no violation.
+// TestExploreFreesAnothers: releasing another holder's lock is a violation even if no unit is sold twice,
+// unless the lock is known to do that. A lock that compares the owner first never does it.
 func TestExploreFreesAnothers(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {
@@ -165,7 +165,7 @@ func TestExploreFreesAnothers(t *testing.T) {
 	}
 }
 
-// TestExplored: every strategy whose servers have gates is explored. Each event is tried if the
+// TestExplored: every strategy whose commands the explorer can control is explored. Each event is tried if the
 // strategy promises to hold without events, and the event can take effect.
 func TestExplored(t *testing.T) {
 	cells := map[promise.Condition]int{}

@@ -29,9 +29,9 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// TestFaults: in a cell of each class of faults, a strategy that the fault breaks turns out broken, and one that
-// survives it holds. The patches of trackrecord/planted have mistakes that no strategy of the catalogue makes. If the
-// machine is too slow to distinguish stuck from slow, a cell that depends on this is skipped.
+// TestFaults plays cells of each class of faults. A strategy that the fault breaks must break, and one that
+// survives it must hold. The patches of trackrecord/planted cover mistakes that no strategy of the catalogue
+// makes. If the machine is too slow to distinguish stuck from slow, a cell that depends on this is skipped.
 func TestFaults(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestFaults(t *testing.T) {
 			rows = slices.DeleteFunc(rows, func(s verify.Strategy) bool { return wants[s.Name] == "" })
 			times := fault.DefaultTimes()
 			if f == promise.Connections {
-				times.Wait = 2 * times.Lease // its stuck buyers wait to the end, again and again
+				times.Wait = 2 * times.Lease // stuck buyers use up the whole wait several times
 			}
 			report := play(t, rows, times, builtShop(t), f)
 			if len(report.Cells) != len(wants) {
@@ -112,9 +112,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestFaultsThatMiss: a cell proves nothing if no buyer was stopped while it held, or if nothing
-// was sold before the kill. This holds even if its burst bought everything, and stock and records
-// agree.
+// TestFaultsThatMiss: a cell proves nothing if no buyer was stopped while it held the lock, or if nothing was
+// sold before the kill. That applies even if the burst bought everything, and stock and records agree.
 func TestFaultsThatMiss(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
@@ -229,7 +228,7 @@ func serveOdd() error {
 	return s.Serve(ctx, "127.0.0.1:0", "", os.Stdout)
 }
 
-// noLoad refuses buyers that would increase the load.
+// noLoad refuses the buyers that a fault sends as load.
 type noLoad struct{ purchase.Strategy }
 
 func (s *noLoad) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {

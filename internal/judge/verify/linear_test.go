@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestBuysIn: a history's buys since the last restock. The records decide about a buy that never
+// TestBuysIn: buysIn returns the buys since the last restock. The records decide about a buy that never
 // returned.
 func TestBuysIn(t *testing.T) {
 	at := func(ms int64, kind history.Kind, who string, outcome purchase.Outcome) history.Event {
@@ -48,8 +48,8 @@ func TestBuysIn(t *testing.T) {
 	}
 }
 
-// TestNotLinear: right stock and records do not excuse answers that no order explains. The cell is
-// red, says so, and has a picture.
+// TestNotLinear: right stock and records do not excuse answers that no order explains. The cell gets the
+// verdict nonlinearizable and a picture.
 func TestNotLinear(t *testing.T) {
 	one := int64(1)
 	buys := []linear.Buy{

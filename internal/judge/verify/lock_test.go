@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestJudgeLock has each history that breaks a promise of the lock, next to the most similar one
-// that does not. The lease is 2 s.
+// TestJudgeLock compares each history that breaks a promise of the lock with the most similar one that does
+// not. The lease is 2 s.
 func TestJudgeLock(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestMerge: a cell is as promised if every play is. Otherwise it shows the play that is not.
+// TestMerge: a cell is as promised if every play is. Otherwise it shows a play that is not as promised.
 func TestMerge(t *testing.T) {
 	play := func(promise, seen verdict.Verdict) *Cell {
 		c := &Cell{Strategy: "redis", Fault: "pause", Promise: promise, Verdict: seen, Acknowledged: 10, Evidence: "seen " + string(seen)}

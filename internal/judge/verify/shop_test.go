@@ -14,9 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestVerifyRedis: behind sentinels and on a cluster, their own failover breaks a plain lease. It
-// does not break a lock that replicas confirm, and a fence holds. Cutting off a primary together
-// with the holder breaks the confirmed lock, too.
+// TestVerifyRedis: a failover by sentinels or by a cluster breaks a plain lease. It breaks neither a lock that
+// replicas confirm nor a fence. Cutting off a primary together with the holder breaks the confirmed lock, too.
 func TestVerifyRedis(t *testing.T) {
 	tier.Soak(t, "starts sentinels and a cluster")
 	t.Parallel()
@@ -94,9 +93,8 @@ func TestVerifyElsewhere(t *testing.T) {
 	}
 }
 
-// TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every
-// acknowledged sale, and a replica without the last commits does not. The latter shows that the
-// first cell would have detected a loss.
+// TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every acknowledged sale,
+// and a replica without the last commits does not. The second case shows that the first would detect a loss.
 func TestVerifyPostgres(t *testing.T) {
 	tier.Soak(t, "a standby and a pooler for three cells")
 	t.Parallel()
@@ -135,8 +133,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestVerifyGalera: every fault of a node takes effect. A lease that ends inside a COMMIT sells
-// twice, while the database's own decision does not.
+// TestVerifyGalera: every fault of a node takes effect. The strategy redis sells twice if its lease ends inside
+// a COMMIT. The strategy conditional does not, since the database decides.
 func TestVerifyGalera(t *testing.T) {
 	t.Parallel()
 	tier.Test(t, "needs servers")

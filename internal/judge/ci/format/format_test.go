@@ -29,8 +29,8 @@ func many(n int) (r result.Result) {
 	return r
 }
 
-// TestSARIFLimits: a file that code scanning would refuse loses the steps of its witnesses, then results,
-// and says so in one line.
+// TestSARIFLimits: if code scanning would refuse a file, the file loses the steps of its witnesses, then
+// results, and says so in one line.
 func TestSARIFLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -143,7 +143,7 @@ func TestCodeQuality(t *testing.T) {
 	}
 }
 
-// TestWrite: a run leaves no replay file of the run before, and other people's files stay.
+// TestWrite: a run deletes the replay files of the previous run and leaves other files alone.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "new", "out")
@@ -167,8 +167,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestPrepareIgnores: a new folder of results is no part of the program's repository. The files of a folder
-// that exists may be.
+// TestPrepareIgnores: git ignores a new output folder, but not the files of an existing one.
 func TestPrepareIgnores(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

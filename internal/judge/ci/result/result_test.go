@@ -69,7 +69,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestFinish: a break weighs more than an error, and an error more than nothing proved. A break of the
+// TestFinish: a break has priority over an error, and an error over an inconclusive check. A break of the
 // baseline counts only with --strict.
 func TestFinish(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestManyAnnotations: GitHub drops all after the tenth of a level, so the log says that there are more.
+// TestManyAnnotations: GitHub drops the annotations of a level after the tenth, so the log says that there are
+// more.
 func TestManyAnnotations(t *testing.T) {
 	t.Parallel()
 	var r result.Result
@@ -91,7 +92,7 @@ func TestManyAnnotations(t *testing.T) {
 	}
 }
 
-// TestStepSummary: the summary is appended, and cut where the step has no more room.
+// TestStepSummary: the summary is appended, and cut at the limit of the step.
 func TestStepSummary(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("| a line of the summary |\n", 1000) + "```\ncode\n"
@@ -142,7 +143,7 @@ func TestCut(t *testing.T) {
 type forge struct {
 	*httptest.Server
 	comments []map[string]any
-	status   int // of each answer; 0: as it should be
+	status   int // status of each answer; 0: the correct one
 	calls    []string
 }
 
@@ -222,7 +223,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// TestNoComment: without permission there is one line, and outside of a pull request none.
+// TestNoComment: without permission, the error is one line. Without a pull request, there is no error.
 func TestNoComment(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
@@ -255,7 +256,7 @@ func TestNoComment(t *testing.T) {
 	}
 }
 
-// TestPublish: each system gets its own, and a failure of one place does not affect the others.
+// TestPublish: each system gets its own output, and a failure in one does not affect the others.
 func TestPublish(t *testing.T) {
 	folder, agent := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(agent, "buildkite-agent"), []byte("#!/bin/sh\necho \"$@\" > "+folder+"/called; cat >> "+folder+"/called\n"), 0o700))

@@ -97,7 +97,7 @@ func TestSnapshotIsolation(t *testing.T) {
 	}
 }
 
-// TestCheckHung: the check finds a hanging server in time, and names no other.
+// TestCheckHung: the check finds a hanging server in time, and names no other server.
 func TestCheckHung(t *testing.T) {
 	node := localservertest.Redis(t)
 	e, err := engine.Open(t.Context(), engine.Config{

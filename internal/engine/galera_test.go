@@ -95,9 +95,9 @@ func TestGaleraNodes(t *testing.T) {
 	}
 }
 
-// TestGaleraStaleRead shows the lost update of a lock outside the cluster. The node of the next holder
-// has not yet applied the commit of the last holder. The cluster is healthy: FLUSH TABLES, as a backup
-// sends it, only delays the node. Reads that wait (wsrep_sync_wait) do not see the old stock.
+// TestGaleraStaleRead shows the lost update of a lock outside the database. The node of the next holder has not
+// yet applied the commit of the last holder. The cluster is healthy: FLUSH TABLES, as a backup sends it, only
+// delays the node. Reads that wait (wsrep_sync_wait) do not see the old stock.
 func TestGaleraStaleRead(t *testing.T) {
 	tier.Soak(t, "needs Galera")
 	a := enginetest.Galera(t, 0)

@@ -49,7 +49,7 @@ func TestInLine(t *testing.T) {
 				}
 				served <- n
 				end := tx.(*placed)
-				if err := errors.Join(end.Commit(), ignoreDone(end.Rollback())); err != nil { // as a deferred one does
+				if err := errors.Join(end.Commit(), ignoreDone(end.Rollback())); err != nil { // Rollback after Commit, as a deferred Rollback does
 					t.Error(err)
 				}
 			}()

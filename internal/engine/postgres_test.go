@@ -21,8 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestPostgresRefused: a server that the shop cannot sell from is rejected in one line with the reason,
-// and stays unchanged.
+// TestPostgresRefused: an unsuitable server is rejected in one line with the reason, and stays unchanged.
 func TestPostgresRefused(t *testing.T) {
 	e := enginetest.Postgres(t)
 	for _, statement := range []string{

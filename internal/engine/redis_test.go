@@ -178,8 +178,8 @@ func TestRedisComesBack(t *testing.T) {
 	}
 }
 
-// TestHungSentinel: the only sentinel that the client was given hangs. For a new connection it asks the
-// others, which it has learned from that one.
+// TestHungSentinel: the client was given one sentinel, and that one hangs. For a new connection the client asks
+// the other sentinels, whose addresses it has learned from the first.
 func TestHungSentinel(t *testing.T) {
 	t.Parallel()
 	s := service(t, topology.Sentinel)

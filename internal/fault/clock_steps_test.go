@@ -26,12 +26,12 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an hour
-// back, then right, while buyers buy. After each step the shop must sell again by itself. Every
-// buyer must be answered, none with an error. Strategies that hold under clock-jump must have
-// correct stock and records. The shop's own clock cannot be moved alone: Go reads it without the C
-// library, and a time namespace has no wall clock of its own. TestWaitsAreMonotonic in internal
-// covers the shop, and the fault client-clock its strategies.
+// TestClockSteps sets the wall clocks of MariaDB and of every Redis an hour ahead, then an hour back, then to
+// the right time, while buyers buy. After each step the shop must sell again by itself. Every buyer must be
+// answered, none with an error. Strategies that hold under clock-jump must have correct stock and records. The
+// shop's own clock cannot be moved alone: Go reads it without the C library, and a time namespace has no wall
+// clock of its own. TestWaitsAreMonotonic in package internal covers the shop, and the fault client-clock
+// covers its strategies.
 func TestClockSteps(t *testing.T) {
 	tier.Test(t, "needs servers")
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func TestClockSteps(t *testing.T) {
 	defer e.Close()
 	for _, entry := range lockstrategy.All() {
 		deps := onengine.Deps(e)
-		deps.Settings.LeaseTTL = 2 * time.Second // a lease taken before the step back would live for an hour and this long
+		deps.Settings.LeaseTTL = 2 * time.Second // after the step back, an earlier lease lives an hour longer
 		if entry.Missing(deps) != "" || !holdsByAnyClock(entry) {
 			continue
 		}

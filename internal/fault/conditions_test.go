@@ -14,9 +14,9 @@ import (
 
 //go:generate go test -run "TestConditions|TestFaultsPage" -update .
 
-// TestConditions checks that internal/judge/promise has the same faults as All. The catalogue makes
-// its promises with those constants. It cannot import this package, which would add the faults'
-// servers and proxies to its dependencies.
+// TestConditions checks that internal/judge/promise declares the same faults as All. The catalogue makes its
+// promises with those constants. It cannot import this package, which would add the faults' servers and proxies
+// to its dependencies.
 func TestConditions(t *testing.T) {
 	want, err := format.Source(conditions(All()))
 	require.NoError(t, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestRevoked: the lease of the product's first in the queue is found and revoked, and that of
-// another product is not. A lease that still exists does not count as revoked.
+// TestRevoked: revoke revokes the lease of the first entry in the product's queue, and not that of another
+// product. A lease that still exists does not count as revoked.
 func TestRevoked(t *testing.T) {
 	tier.Soak(t, "needs etcd")
 	g := localservertest.Group(t)

@@ -126,7 +126,7 @@ func startNode(t *testing.T, g *localserver.Group) *redisNode {
 	return &redisNode{r, nil}
 }
 
-// TestHeldOn: the lock is on a bare majority, or on all nodes.
+// TestHeldOn: the lock must be on a bare majority of the nodes, or on all nodes.
 func TestHeldOn(t *testing.T) {
 	for n, struck := range []bool{0: false, 1: false, 2: false, 3: true, 4: false, 5: true} {
 		how, err := heldOn(grant{nodes: make([]*redisNode, n), all: 5})
@@ -192,7 +192,8 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// TestLeaseTooShort: a fast Redis is no proof, and neither is a holder that stood for less than its lease.
+// TestLeaseTooShort: a fast Redis is no proof, and neither is a holder that was stopped for less than its
+// lease.
 func TestLeaseTooShort(t *testing.T) {
 	t.Parallel()
 	lost := []buyers.Answer{{Answer: audit.Answer{Outcome: purchase.LockLost}}, {}}
@@ -258,7 +259,7 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// TestUnderLoad: a database that was not killed while the shop sold had nothing to lose.
+// TestUnderLoad: the database must have been killed while the shop sold. Otherwise it had nothing to lose.
 func TestUnderLoad(t *testing.T) {
 	for _, c := range []struct {
 		name   string

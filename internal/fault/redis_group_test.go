@@ -28,9 +28,9 @@ func startGroup(t *testing.T, kind string) *Servers {
 	return s
 }
 
-// TestFailover: after a primary is killed, the sentinels or the other primaries elect a successor.
-// The successor lacks exactly the writes from the time when no replica followed. Afterwards the
-// group is whole again.
+// TestFailover: after a primary is killed, the sentinels or the other primaries elect a successor. The
+// successor lacks exactly the writes from the time when no replica followed. Afterwards the servers agree on
+// their roles again.
 func TestFailover(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
@@ -102,7 +102,7 @@ func keyAt(t *testing.T, g *redisGroup, primary *redisNode) string {
 	return ""
 }
 
-// awaitCopies waits until some replica has the key.
+// awaitCopies waits until the replicas of the primary have the key.
 func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 	t.Helper()
 	copies := func() (n int) {
@@ -124,8 +124,8 @@ func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 	}
 }
 
-// TestMendCutOff: a sentinel that reconfigures a node closes all its connections, including those
-// of mend. In the end the group is whole.
+// TestMendCutOff: a sentinel that reconfigures a node closes all its connections, including those of mend. mend
+// succeeds nevertheless.
 func TestMendCutOff(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	t.Parallel()
@@ -230,8 +230,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// TestKillOthers: the election of a replica after the fault has killed primaries is not a
-// disturbance.
+// TestKillOthers: if the fault has killed primaries, the election of a replica does not count as a disturbance.
 func TestKillOthers(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	s := startGroup(t, topology.Sentinel)

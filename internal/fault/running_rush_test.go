@@ -24,7 +24,7 @@ type fakeProcess struct {
 	mu   sync.Mutex
 	told []string
 
-	holding *RunningRush // its buyer is stopped as soon as one is requested; nil: none is
+	holding *RunningRush // one of its buyers stops as soon as hold asks for one; nil: none stops
 }
 
 func (p *fakeProcess) Kill() error                                 { return nil }
@@ -44,7 +44,7 @@ func (p *fakeProcess) Tell(command string) error {
 	return nil
 }
 
-// wentOn reports whether the held buyer was told to go on.
+// wentOn reports whether the stopped buyer was told to go on.
 func (p *fakeProcess) wentOn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,8 +137,8 @@ func (m *memory) Kill() error {
 
 func (m *memory) Start() error { return m.StartAddr(m.addr) }
 
-// TestRedisRestartInRush: a Redis that had no keys of the product, or comes back with its data, has
-// forgotten nothing. The held buyer goes on in any case.
+// TestRedisRestartInRush: a Redis that had no keys of the product, or comes back with its data, has forgotten
+// nothing. The stopped buyer goes on in any case.
 func TestRedisRestartInRush(t *testing.T) {
 	for _, c := range []struct {
 		name, key string

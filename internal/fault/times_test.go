@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestTimesOf: a fault that occupies several lock servers for seconds gets a longer lease, and only where
-// the strategy's server is several.
+// TestTimesOf: a fault that occupies several lock servers for seconds gets a longer lease, but only if the
+// strategy's lock server consists of several servers.
 func TestTimesOf(t *testing.T) {
 	times := Times{Wait: 7 * time.Second, Lease: 2 * time.Second}
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// TestHeldUp: the holder was in the way only if a buyer of another product would otherwise have
-// been served in a small part of the time. A slow machine proves nothing.
+// TestHeldUp: the holder counts as the cause only if a buyer of another product would otherwise have been
+// served in a small part of the time. A slow machine proves nothing.
 func TestHeldUp(t *testing.T) {
 	start := time.Unix(0, 0)
 	took := func(outcome purchase.Outcome, d time.Duration) buyers.Answer {

@@ -110,7 +110,7 @@ func TestShopFails(t *testing.T) {
 	}
 }
 
-// TestCommand: unset flags are omitted, except the sold-out check and the admission.
+// TestCommand: unset flags are omitted, except the sold-out check and admission control.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

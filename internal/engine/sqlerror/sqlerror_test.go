@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The conformance suite covers the codes of real servers. These are the others.
+// TestKindOf covers the codes that the conformance suite does not get from real servers.
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -146,7 +146,7 @@ func TestAtOnceEnds(t *testing.T) {
 			t.Errorf("buyer %d: %+v", i, a)
 		}
 	}
-	for _, a := range senderTo(url).AtOnce(ctx, named(4)) { // it has ended
+	for _, a := range senderTo(url).AtOnce(ctx, named(4)) { // ctx has ended
 		if a.Outcome != purchase.Unknown || !a.Sent.IsZero() {
 			t.Errorf("sent after the end: %+v", a)
 		}
@@ -182,8 +182,9 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestDial: the caller may open the connections. Each buyer of a burst has one that is open before the
-// burst begins, and none is kept that no buyer has used: the service may close it before the next burst.
+// TestDial: the caller may provide the dial function. Before a burst begins, each of its buyers has an open
+// connection. Connections that no buyer has used are closed, since the service may close them before the next
+// burst.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -202,7 +203,7 @@ func TestDial(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, network, address)
 	})
 	defer c.Client.Close()
-	c.Client.reserve.fill(t.Context(), url, n+1) // the first burst leaves one
+	c.Client.reserve.fill(t.Context(), url, n+1) // one more than the first burst uses
 	for burst := range 3 {
 		asked.Store(0)
 		if a := c.AtOnce(t.Context(), named(n)); a[n-1].Outcome != purchase.Sold || burst == 0 && dialed.Load() != n+1 {

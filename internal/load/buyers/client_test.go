@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// breaking answers the first request of each connection, and closes the connection when it
-// has read a second one. It counts what it has read by purchaser.
+// breaking answers the first request of each connection, and closes the connection when it has read a second
+// one. It counts the requests by purchaser.
 type breaking struct {
 	mu   sync.Mutex
 	read map[string]int
@@ -120,8 +120,8 @@ func (slowNothing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestNoEmptyChunk: the client sends a GET without a chunk, also if the machine is busy for
-// 200 ms meanwhile. A server that ignores bodies would read an empty chunk as its next request.
+// TestNoEmptyChunk: the client sends a GET without a chunk, even if the machine is busy for 200 ms meanwhile. A
+// server that ignores bodies would read an empty chunk as its next request.
 func TestNoEmptyChunk(t *testing.T) {
 	t.Parallel()
 	var encoding atomic.Value

@@ -32,7 +32,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestSince: a minute without a look at the clock does not count.
+// TestSince: a minute in which the pulse did not read the clock does not count.
 func TestSince(t *testing.T) {
 	start := time.Now().Add(-time.Minute)
 	p := &Pulse{last: start}

@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestStopped stops this process with SIGSTOP for a second, as a busy machine does without a
-// signal. Stopping another process does not show.
+// TestStopped stops this process with SIGSTOP for a second, which has the same effect as a busy machine. If
+// another process stops, the pulse shows no delay.
 func TestStopped(t *testing.T) {
 	tier.Test(t, "it stops the process for seconds")
 	const gap = time.Second

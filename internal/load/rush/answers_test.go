@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// crier is a market that answers every tenth buyer, or all buyers, by instead.
+// A crier is a market in which the function instead answers every tenth buyer, or all buyers.
 type crier struct {
 	market
 	all     bool
@@ -32,7 +32,7 @@ func (c *crier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.market.ServeHTTP(w, r)
 }
 
-// loses sells, and closes the connection before the answer.
+// loses sells a unit and closes the connection before the answer.
 func loses(c *crier, _ http.ResponseWriter, r *http.Request) {
 	c.market.ServeHTTP(httptest.NewRecorder(), r)
 	panic(http.ErrAbortHandler)

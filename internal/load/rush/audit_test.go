@@ -140,7 +140,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestPrint: the output has a table for each measure, and the notes.
+// TestPrint: Print writes a table for each figure, and the notes.
 func TestPrint(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, swept().Print(&b, false))
@@ -162,7 +162,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestDocument: every format writes it, the page with a picture that has each point.
+// TestDocument: every format can be written. The page contains a picture with each point.
 func TestDocument(t *testing.T) {
 	for _, f := range report.Formats() {
 		var b bytes.Buffer

@@ -13,7 +13,7 @@ import (
 // buyers with an error, after the others have their answers.
 type interrupted struct {
 	market
-	cut    int64 // number of buyers that the fault takes
+	cut    int64 // number of buyers that the fault answers with an error
 	leaks  int64 // units that they reserve and do not give back
 	errors int64 // errors after the fault
 

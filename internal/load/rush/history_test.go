@@ -12,8 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestHistory: a history that misses a record, or that shows one which is nowhere else, breaks the promise.
-// One that is not answered in time proves nothing, and a record may be written while it is read.
+// TestHistory: a history that lacks a record, or shows one that the database does not contain, breaks the
+// promise. If the history is not answered in time, it proves nothing. A record may be written while the history
+// is read.
 func TestHistory(t *testing.T) {
 	sales := func(ids ...int64) map[int64]audit.Sale {
 		all := map[int64]audit.Sale{}

@@ -27,7 +27,7 @@ func TestOrders(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		rounds [][]buyers.Answer
-		want   RepeatedOrders // of which CompareIDsOnly is given
+		want   RepeatedOrders // CompareIDsOnly is an input
 	}{
 		{"one sale", [][]buyers.Answer{round(one, one), round(one, one)}, RepeatedOrders{Overlapping: 1}},
 		{"one after the other", [][]buyers.Answer{round(is(purchase.Sold, 1, "a", 1, 2), is(purchase.Sold, 1, "a", 3, 4)), round(one)}, RepeatedOrders{}},

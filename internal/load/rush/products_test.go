@@ -29,7 +29,7 @@ type market struct {
 	oversells bool // every order is sold
 
 	mu      sync.Mutex
-	soldOut bool                // once
+	soldOut bool                // whether the market has ever been sold out
 	stock   map[string][2]int64 // left and stocked
 	first   string
 	sales   []map[string]any
@@ -114,7 +114,7 @@ func rushAt(t *testing.T, shop http.Handler) Config {
 	}
 }
 
-// TestCrowds: a burst with mixed order sizes, and a burst for two products, on a correct service and on
+// TestCrowds sends a burst with mixed order sizes, and a burst for two products, to a correct service and to
 // two broken ones.
 func TestCrowds(t *testing.T) {
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// books has the stock and the records of a test.
+// books contains the stock and the records of a test.
 type books struct {
 	report audit.Sums
 	sales  map[int64]audit.Sale

@@ -22,7 +22,7 @@ import (
 func TestRestocks(t *testing.T) {
 	for _, c := range []struct {
 		name              string
-		remembers, before bool // it was sold out before
+		remembers, before bool // before: the service was sold out before
 		first, want       verdict.Verdict
 	}{
 		{"forgets", false, true, verdict.Holds, verdict.Holds},
@@ -86,7 +86,8 @@ func TestRestocksWithUnitsLeft(t *testing.T) {
 	}
 }
 
-// late is a market in which a buyer writes the stock that it read, however long ago. No buyer comes between.
+// A late is a market in which a buyer writes the stock that it has read, even after a restock. Its buyers buy
+// one after the other.
 type late struct {
 	market
 	section sync.Mutex
@@ -109,8 +110,8 @@ func (l *late) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.market.ServeHTTP(w, r)
 }
 
-// TestRestocksWithBuyersInside: only a restock that meets buyers shows that one of them writes the earlier
-// stock.
+// TestRestocksWithBuyersInside: only a restock with buyers inside shows that one of them writes the stock from
+// before the restock.
 func TestRestocksWithBuyersInside(t *testing.T) {
 	for inside, want := range map[Inside]verdict.Verdict{NoBuyers: verdict.Holds, OwnBuyers: verdict.Leaked, AllBuyers: verdict.Leaked} {
 		config := rushAt(t, &late{})
@@ -148,8 +149,8 @@ func (f *refusing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.market.ServeHTTP(w, r)
 }
 
-// TestRestocksThatMeetNone: a service that answers no buyer after a restock is stalled if every server runs.
-// A service that refuses each restock because of its buyers has shown nothing.
+// TestRestocksThatMeetNone: a service that answers no buyer after a restock is stalled if every server runs. A
+// service that refuses each restock because of its buyers proves nothing.
 func TestRestocksThatMeetNone(t *testing.T) {
 	for _, c := range []struct {
 		name             string

@@ -42,8 +42,8 @@ func (k *keeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestStalled: a lock that is kept after the last sale is stalled if that happens twice in a row. If
-// it happens once, the result is inconclusive. A later burst without a wait holds.
+// TestStalled: a lock that is kept after the last sale gives the verdict stalled if two bursts in a row show
+// it. If only one does, the result is inconclusive. A later burst without a wait holds.
 func TestStalled(t *testing.T) {
 	tier.Test(t, "a burst that never ends waits for seconds")
 	for _, c := range []struct {

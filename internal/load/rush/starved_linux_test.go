@@ -22,7 +22,8 @@ import (
 // stops that process for a while.
 const stopsEnv = "OVERSELL_TEST_STOPS"
 
-// stops is for how long. It is above the bound of 1.5 s even if half of it is a busy machine.
+// stops is the duration of that stop. Even half of it is above the bound of 1.5 s, so the machine may be busy
+// for the other half.
 const stops = 3200 * time.Millisecond
 
 // TestStopsService is the service of TestStarved.

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestAddWave: a row has the sums of its waves and the verdict of the worst one.
+// TestAddWave: a row contains the sums of its waves and the verdict of the worst one.
 func TestAddWave(t *testing.T) {
 	waveOf := func(promise, got verdict.Verdict) Result {
 		return Result{Strategy: "any", Promise: promise, Verdict: got, Records: 10, P99MS: 5, PerSecond: 100, Outcomes: Outcomes{Sold: 10}}

@@ -46,7 +46,7 @@ func TestStop(t *testing.T) {
 	g := newGroup(t)
 	willing, err := g.Start(exec.Command("sh", "-c", "trap 'exit 0' TERM; echo ready >&2; while :; do sleep 0.01; done"))
 	require.NoError(t, err)
-	_ = willing.Stop(10 * time.Second) // it may not have set its trap yet: either end is one
+	_ = willing.Stop(10 * time.Second) // if it has not set its trap yet, the signal ends it, too
 	deaf, err := g.Start(exec.Command("sh", "-c", "trap '' TERM; kill -STOP $$"))
 	require.NoError(t, err)
 	if err := deaf.Stop(50 * time.Millisecond); err == nil {
@@ -103,7 +103,7 @@ func TestPortKept(t *testing.T) {
 		return err != nil || l.Close() != nil
 	}
 	var address string
-	t.Run("group", func(t *testing.T) { // which ends with it
+	t.Run("group", func(t *testing.T) { // the servers of the group end with this subtest
 		r, err := StartRedis(newGroup(t))
 		require.NoError(t, err)
 		require.NoError(t, r.Kill())
@@ -133,7 +133,7 @@ func TestOwnTmpdir(t *testing.T) {
 	}
 }
 
-// TestFailedInstall: the error has the reason in one line, without the installer's advice to read a log
+// TestFailedInstall: the error contains the reason in one line, without the installer's advice to read a log
 // that no longer exists.
 func TestFailedInstall(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
@@ -143,7 +143,7 @@ func TestFailedInstall(t *testing.T) {
 	g := newGroup(t)
 	in, err := g.newFolder("mysql", nil)
 	require.NoError(t, err)
-	if err := os.MkdirAll(in.data("ibdata1"), 0o700); err != nil { // where a file belongs
+	if err := os.MkdirAll(in.data("ibdata1"), 0o700); err != nil { // a folder in the place of a file
 		t.Fatal(err)
 	}
 	err = initialize(g, path, in)
@@ -154,7 +154,7 @@ func TestFailedInstall(t *testing.T) {
 	t.Log(err)
 }
 
-// TestLastWords: it returns the last errors, or the last lines of a log without errors.
+// TestLastWords: lastWords returns the last errors, or the last lines of a log without errors.
 func TestLastWords(t *testing.T) {
 	for _, c := range []struct{ log, want string }{
 		{"", ""},
@@ -188,7 +188,7 @@ func TestClientMissing(t *testing.T) {
 	}
 }
 
-// TestClientPassword: no command line has the password, which every user could read there.
+// TestClientPassword: no command line contains the password, which every user could read there.
 func TestClientPassword(t *testing.T) {
 	server := Server{Addr: "127.0.0.1:1", command: []string{"mariadbd"}}
 	my, err := (&MySQL{server, "secret"}).Client(t.Context(), "shop")
@@ -204,7 +204,7 @@ func TestClientPassword(t *testing.T) {
 	}
 }
 
-// TestNotZookeeper: the error has the whole answer of another program on the port, and nothing else.
+// TestNotZookeeper: the error contains the whole answer of another program on the port, and nothing else.
 func TestNotZookeeper(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestPostgres: a kill ends all of its processes, which have their own sessions. After a restart it has
-// its data.
+// TestPostgres: Kill ends all processes of the server, which have their own sessions. After a restart the
+// server has its data.
 func TestPostgres(t *testing.T) {
 	start := time.Now()
 	p, err := StartPostgres(newGroup(t))
@@ -33,8 +33,8 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// TestPostgresOrphan: a SIGKILL of the process that started it leaves no server, no folder, and no shared
-// memory.
+// TestPostgresOrphan: a SIGKILL of the process that started the server leaves no server, no folder, and no
+// shared memory.
 func TestPostgresOrphan(t *testing.T) {
 	if os.Getenv("STARTER") != "" {
 		g, err := NewGroup()

@@ -11,9 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestTemplate: the first server leaves a template, also if several start at once, and the servers
-// after it start from it. A damaged template is replaced. Without a cache folder every server creates
-// its files.
+// TestTemplate: the first server leaves a template, even if several start at once, and the servers after it
+// start from it. A damaged template is replaced. Without a cache folder every server creates its files.
 func TestTemplate(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "") // before HOME on Linux
 	t.Setenv("HOME", t.TempDir())

@@ -36,7 +36,7 @@ func TestFailover(t *testing.T) {
 	for _, kind := range []string{topology.Sentinel, topology.Cluster} {
 		t.Run(kind, func(t *testing.T) {
 			if kind == topology.Cluster {
-				tier.Soak(t, "TestVerifyRedis has a failover of it")
+				tier.Soak(t, "TestVerifyRedis covers a failover of a cluster")
 			}
 			t.Parallel()
 			s := startGroup(t, kind)

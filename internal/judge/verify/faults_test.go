@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			if slices.Contains([]promise.Condition{promise.SlowSection, promise.ShortLease, promise.ClientGone, promise.Connections}, f) {
-				tier.Soak(t, "make test has a crash, a pause, a partition, another clock, and killed servers")
+				tier.Soak(t, "make test covers a crash, a pause, a partition, another clock, and killed servers")
 			}
 			t.Parallel()
 			rows, err := verify.Catalogue("", "", false)

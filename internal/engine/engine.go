@@ -60,7 +60,7 @@ type Config struct {
 	// leases explicitly.
 	Still bool
 
-	// Process is the index of this process, from 0. With several hosts in DB, it begins at host
+	// Process is the index of this process, from 0. With several hosts in DB, the process begins at host
 	// Process modulo the number of hosts.
 	Process int
 
@@ -97,7 +97,7 @@ func Flags(name, localDB, localRedis string) string {
 type Restartable interface {
 	Address() string // host:port
 	Kill() error
-	Start() error // again
+	Start() error // starts the server again
 }
 
 // A LockServer is a Redis server, a Redlock node, ZooKeeper or etcd.

@@ -39,7 +39,7 @@ const (
 	causally = "SET SESSION wsrep_sync_wait = " + causal
 )
 
-// connect opens the servers. It includes dead ones, whose reads fail.
+// connect opens the servers, including dead ones, whose reads fail.
 func (c *Cluster) connect() ([]node, error) {
 	if c == nil {
 		return nil, nil

@@ -61,5 +61,5 @@ func (t *placed) Rollback() error {
 	return t.Tx.Rollback()
 }
 
-// GetDBConn is gorm.GetDBConnector's.
+// GetDBConn implements gorm.GetDBConnector.
 func (t *placed) GetDBConn() (*sql.DB, error) { return t.line.DB, nil }

@@ -104,7 +104,7 @@ func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool
 		}
 		c.ReadTimeout = wait + 10*time.Second // a hanging server becomes an error
 		c.WriteTimeout = 10 * time.Second
-		// The buyer gives up first; this ends the wait in the server.
+		// The buyer gives up first; this time-out ends the wait in the server.
 		c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(wait/time.Second) + 1)
 		all = append(all, c)
 	}

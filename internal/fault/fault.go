@@ -11,7 +11,6 @@
 // A fault proves that it took effect, or returns ErrMissed. For example, it proves nothing if the buyer did
 // not hold the lock, or if a restarted server kept its data. The package does not judge; internal/judge/verify
 // and internal/load/rush do.
-// internal/judge/verify and internal/load/rush do.
 package fault
 
 import (

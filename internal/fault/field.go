@@ -18,14 +18,14 @@ type Field interface {
 	// hold stops a buyer of the first process at a failpoint, until release or the end of the injection. It
 	// returns the number of buyers that this process has not answered yet.
 	hold(ctx context.Context, at failpoint.Point) (inside int, err error)
-	// release lets the held buyer go on.
+	// release lets the stopped buyer go on.
 	release() error
 
 	// others lets other buyers buy while one is stopped. It returns after the first sales, or after the time
 	// longest. In a running rush it takes at least the time shortest.
 	others(ctx context.Context, shortest, longest time.Duration)
 
-	// process returns the process of the held buyer.
+	// process returns the process of the stopped buyer.
 	process() Process
 	// redis returns the Redis of the shops, if it is one server, and the links of all shops to it.
 	redis() (*redisServers, testbed.Links)

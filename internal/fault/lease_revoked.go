@@ -85,8 +85,8 @@ type place struct {
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
 
-// coordinatorOf connects to the coordinator that the strategy needs. there maps each need to an
-// address.
+// coordinatorOf connects to the coordinator that the strategy needs. The map there contains the address for
+// each need.
 func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
 		switch addr := there[need]; {

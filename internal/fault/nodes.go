@@ -31,8 +31,8 @@ func (on grant) isBare() bool { return len(on.nodes) == on.all-minority(on.all) 
 // isWhole reports whether all nodes have the lock.
 func (on grant) isWhole() bool { return len(on.nodes) == on.all }
 
-// grantOn finds the nodes that have the lock of the held buyer. Either a majority has the same
-// keys, or all nodes have keys, which may differ from node to node. Otherwise it returns ErrMissed.
+// grantOn finds the nodes that have the lock of the stopped buyer. Either a majority has the same keys, or all
+// nodes have keys, which may differ from node to node. Otherwise it returns ErrMissed.
 func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant, _ error) {
 	on.all = len(nodes)
 	texts, same := make([]string, len(nodes)), map[string]int{}

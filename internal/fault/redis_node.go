@@ -61,7 +61,7 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 	}
 }
 
-// lacking counts the keys that are missing in other or have another value there.
+// lacking counts the keys that the map other does not contain, or contains with another value.
 func lacking(keys, other map[string]string) (n int) {
 	for key, value := range keys {
 		if there, ok := other[key]; !ok || there != value {

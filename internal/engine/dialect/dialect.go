@@ -57,7 +57,7 @@ const CurrentReads = "current-reads"
 // All returns the databases that the shop supports.
 func All() []Dialect { return []Dialect{mysql(), postgres(), sqlite()} }
 
-// Kind returns the name of the dialect of a database, which may be named with its isolation level.
+// Kind returns the dialect in the name of a database. The name may also contain the isolation level.
 func Kind(database string) string {
 	kind, _, _ := strings.Cut(database, "-")
 	return kind

@@ -45,9 +45,9 @@ type conn struct {
 	sqlconn.Conn
 	set *Set
 
-	// lazy means that the driver reads a row only when database/sql asks for it, after the query has
-	// returned. The buyer then stops at the begin of its transaction: after a read outside the transaction, or
-	// before a read inside it.
+	// lazy means that the driver reads a row only when database/sql asks for it, after the query has returned.
+	// The buyer then stops where its transaction begins: after a read outside the transaction, or before a read
+	// inside it.
 	lazy bool
 }
 

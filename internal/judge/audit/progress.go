@@ -18,15 +18,15 @@ type Progress struct {
 	// Usual is the usual duration of a purchase in this run: the median over all sales. The time of a sale
 	// counts from the previous served buyer or from the buyer's own start, whichever is later. 0 without sales.
 	Usual time.Duration
-	// Idle is the longest interval in which buyers waited and none was served. The part in Starved does not
-	// count for the choice of the longest.
+	// Idle is the longest interval in which buyers waited and none was served. To find the longest, ProgressOf
+	// subtracts the time without a processor.
 	Idle time.Duration
 	// Starved is the part of Idle in which the judge got no processor.
 	Starved time.Duration
 	// Waiting is the number of buyers that waited during all of Idle.
 	Waiting int
-	// Silence is the longest such interval if the part without a processor, SilenceStarved, does count. It
-	// is never shorter than Idle, and equal to Idle unless the machine was busy.
+	// Silence is the longest such interval without that subtraction, and SilenceStarved its part without a
+	// processor. Silence is never shorter than Idle, and equal to it unless the machine was busy.
 	Silence, SilenceStarved time.Duration
 	// Starvation is the text of pulse.Delays.Mostly for the whole burst. It is "" unless the judge got no
 	// processor for at least half of the burst.
@@ -39,8 +39,8 @@ type Progress struct {
 	Lease, Wait time.Duration
 }
 
-// slack is how many times Usual a slow strategy may serve no buyer. On a machine that gave a process a fifth
-// of two cores, single purchases took up to five times the median.
+// slack times Usual is the time for which a slow strategy may serve no buyer. On a machine that gave a process
+// a fifth of two cores, single purchases took up to five times the median.
 const slack = 10
 
 // standstill is how long a busy machine may make no progress at all, for example because of its disk.
@@ -163,9 +163,9 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	return n
 }
 
-// Bound returns the shortest time without a served buyer that indicates a kept lock, one that its holder
-// does not release: three quarters of a lease or of a buyer's wait, whichever is less. So Bound is shorter than
-// a lock that is kept until its lease ends. It returns 0 if both are unknown.
+// Bound returns the shortest time without a served buyer that indicates a kept lock, one that its holder does
+// not release: three quarters of a lease or of a buyer's wait, whichever is less. So a lock that is kept until
+// its lease ends exceeds Bound. It returns 0 if both are unknown.
 //
 // Half of the wait would be too short: with ZooKeeper on a tenth of one core, a working lock served no buyer
 // for 3.1 s of a wait of 5 s.
@@ -184,9 +184,9 @@ func (p Progress) Bound() time.Duration {
 // and a busy machine may stand still.
 func (p Progress) pauses() time.Duration { return max(slack*p.Usual, standstill) }
 
-// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it, otherwise "".
-// It returns "" if purchases are so slow that a wait ends before the difference shows. Time in which the judge
-// got no processor does not count, since the shop got none either.
+// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it, otherwise "". It
+// also returns "" if a buyer's wait is too short to tell a kept lock from slow purchases. Time in which the
+// judge got no processor does not count, since the shop got none either.
 func (p Progress) Stuck() string {
 	if !p.exceeds(p.Idle - p.Starved) {
 		return ""
@@ -214,7 +214,7 @@ func (p Progress) starving() string {
 		inWords(p.Silence), inWords(p.SilenceStarved))
 }
 
-// goesOn reports whether buyers were served all the time. It returns false if that is unknown.
+// goesOn reports whether buyers were served without a long pause. It returns false if that is unknown.
 func (p Progress) goesOn() bool {
 	return p.Usual > 0 && p.Silence < p.pauses() && !p.cannotTell()
 }

@@ -148,9 +148,9 @@ func (c Config) first(ctx context.Context, j job, unavailable error) []result.Ch
 	return checks
 }
 
-// again repeats an inconclusive check, alone. A second inconclusive attempt is the result.
+// again repeats one inconclusive check. If the second attempt is inconclusive, too, it is the result.
 func (c Config) again(ctx context.Context, j job, first result.Check) result.Check {
-	if a, is := j.(*appJob); is && a.app.Scan { // all of its pairs would run again
+	if a, is := j.(*appJob); is && a.app.Scan { // a scan would run all of its pairs again
 		return first
 	}
 	if t, is := j.(*targetJob); is {

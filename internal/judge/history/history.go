@@ -7,8 +7,8 @@ import "time"
 // A Kind is the kind of an event.
 type Kind string
 
-// The kinds, in the order in which they occur in one buy. Waiting to Lost come from strategies with
-// a lock.
+// The kinds, in the order in which they occur in one buy. Only strategies with a lock report Waiting, Acquired,
+// Released and Lost.
 const (
 	Call     Kind = "call"
 	Waiting  Kind = "waiting"
@@ -18,7 +18,7 @@ const (
 	Return   Kind = "return"
 	Replay   Kind = "replay" // a return that repeats the answer to an earlier request with the same Idempotency-Key
 
-	// Armed to Resumed come from a failpoint, see internal/fault/failpoint.
+	// Armed, Holding and Resumed come from a failpoint, see internal/fault/failpoint.
 	Armed   Kind = "armed"
 	Holding Kind = "holding" // the buyer has the lock, has not written yet, and is stopped
 	Resumed Kind = "resumed"

@@ -96,7 +96,7 @@ func FaultNames(list []fault.Fault) (names []string) {
 	return names
 }
 
-// CheckFault checks the parts of the fault that need no engine.
+// CheckFault makes the checks of the fault that need no engine.
 func (o *Crowd) CheckFault() error {
 	switch names := FaultNames(fault.OfRush()); {
 	case o.Fault == "" || slices.Contains(names, string(o.Fault)):
@@ -294,7 +294,7 @@ func (c *crowds) newField() {
 
 // pointOf returns the failpoint at which a fault stops a buyer.
 func pointOf(database string) failpoint.Point {
-	if dialect.Kind(database) == dialect.SQLite { // a held writer would block all other buyers
+	if dialect.Kind(database) == dialect.SQLite { // a buyer stopped at its COMMIT would block all other writers
 		return failpoint.Read
 	}
 	return failpoint.Commit

@@ -44,7 +44,7 @@ type Cell struct {
 	Linearizable linear.Result `json:"linearizable,omitempty"`
 	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why not
 
-	disturbance string // reason why the play shows nothing
+	disturbance string // reason why the play proves nothing
 	isCertain   bool   // the verdict needs no second play
 	goesOn      bool   // the stall continues after the repair, which no promise covers
 }

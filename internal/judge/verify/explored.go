@@ -43,7 +43,7 @@ const (
 	// seconds on an idle machine.
 	searchBudget = 10 * time.Minute
 
-	// few limits the runs of a search that is repeated with one more preemption.
+	// few is the number of runs above which a search is not repeated with one more preemption.
 	few = 40
 )
 

@@ -18,7 +18,7 @@ type Holding struct {
 	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
 }
 
-// Further ends of a holding, which are not kinds of history.
+// Values of Holding.Ended that are not kinds of history.
 const (
 	endedKilled  = "killed"
 	endedNever   = "never"
@@ -69,8 +69,8 @@ func (c reading) read() {
 	c.Evidence = c.evidence()
 }
 
-// holdingsIn returns when each buyer believed to hold the lock, and the times of the first event and
-// of the first fault.
+// holdingsIn returns when each buyer believed that it held the lock, and the times of the first event and of
+// the first fault.
 //
 // A holding ends when the shop reports the release or the loss of the lease, or else when the buy returns.
 // If the shop reports none of these, it was killed, and the holding ends when the buyer's connection breaks.

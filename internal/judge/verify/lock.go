@@ -44,8 +44,8 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// overlapping returns the first overlap of two holdings (two), or the first that proves nothing (late). A
-// buyer in a killed process counts as no holder, since it cannot write.
+// overlapping returns the first overlap of two holdings as two, and the first one that proves nothing as late.
+// A buyer in a killed process counts as no holder, since it cannot write.
 func overlapping(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {

@@ -43,9 +43,8 @@ func merge(played []*Cell) (cells []Cell) {
 	return cells
 }
 
-// merged returns the most informative play: the first contradiction, otherwise the first that
-// failed or is inconclusive. It adds the verdicts of all plays. A cell is as promised if every play
-// is. Under a promise of one verdict, that verdict must not change.
+// merged returns the most informative play: the first contradiction, otherwise the first that failed or is
+// inconclusive. It adds the verdicts of all plays. A cell is as promised if every play is.
 func merged(plays []Cell) Cell {
 	if len(plays) == 1 {
 		return plays[0]

@@ -100,7 +100,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := rushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
-	config.Counts = linear.Unspecified // a target may read the stock for left some time after its sale
+	config.Counts = linear.Unspecified // a target may determine left some time after its sale
 	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)
 	if err == nil {
@@ -138,7 +138,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	}
 	facts.Starved = t.pulse.Delays()
 	c.judge(facts, compared.Lost, compared.Untold)
-	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // the reason in the service's own words
+	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // add the service's own error text
 		i := slices.IndexFunc(facts.Answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
 		if i >= 0 {
 			c.Reason += "; first error: " + facts.Answers[i].Detail

@@ -25,8 +25,8 @@ func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	for _, o := range orders {
 		requests = append(requests, o, o)
 	}
-	// While the first orders come, there is a unit for both requests of each. Otherwise a service that would
-	// sell a repeated order could refuse it as sold out, and nothing would show.
+	// The stock suffices for both requests of each of the first orders. Otherwise a service that sells repeated
+	// orders might refuse the second request as sold out, and the mistake would not show.
 	const alone = stock
 	twice, err := send(ctx, t.crowd(c.Strategy), requests[:alone])
 	if err != nil {

@@ -112,7 +112,7 @@ func exchange(ctx context.Context, do func(*http.Request) (*http.Response, error
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			mu.Lock()
-			isFirst := info.Err == nil && x.Sent.IsZero() && !isOver // and not a redirected one
+			isFirst := info.Err == nil && x.Sent.IsZero() && !isOver // the first request, and not a redirected one
 			if isFirst {
 				x.Sent = time.Now()
 			}

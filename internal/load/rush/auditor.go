@@ -189,8 +189,8 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 	return c, err
 }
 
-// inSum returns how many receipts without a record, and how many records without a receipt, there must be at
-// least according to the sums.
+// inSum returns the minimum number of receipts without a record, and of records without a receipt, that the
+// sums prove.
 func inSum(answers []audit.Answer, audited audit.Sums) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {

@@ -28,7 +28,7 @@ type life struct {
 	uses    []use
 }
 
-// Growth compares what idle shop processes use during a long rush.
+// Growth compares the resources that idle shop processes use during a long rush.
 type Growth struct {
 	lives []*life
 	last  time.Time

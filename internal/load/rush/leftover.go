@@ -28,9 +28,9 @@ type leftover struct {
 	wait    time.Duration // maximum wait of a buyer inside the service; 0: unknown
 }
 
-// judge looks for a transaction that locks the stock, and for a Buy that does not return. Call it after all
-// buyers were answered or have given up. Otherwise the next restock would fail, and that would look like a
-// failure of the harness.
+// judge looks for a transaction that locks the stock, and for a Buy that does not return. Either would make the
+// next restock fail, and that would look like a failure of the harness. Call judge after all buyers were
+// answered or have given up.
 func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result) error {
 	if r.Verdict.IsBreak() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil

@@ -47,7 +47,7 @@ type Config struct {
 	LetsWait bool          // the service lets each buyer wait, as long as no fault takes effect
 	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
-	Send     Generator // nil: buyers.Sender.AtOnce. It excludes Duration.
+	Send     Generator // nil: buyers.Sender.AtOnce. It cannot be combined with Duration.
 	Inside   Inside    // buyers that may be inside during a restock
 	// Counts says how exactly the member left of a receipt reflects the stock. Unspecified: rush does not look
 	// for an order of the buys that explains the answers.

@@ -20,8 +20,8 @@ func buildkite() System {
 			if style == "" {
 				style = "error"
 			}
-			// Without a key, the step's ID distinguishes the context: an annotation replaces an earlier one
-			// with the same context.
+			// The step's ID replaces a missing key. An annotation replaces an earlier one with the same
+			// context.
 			annotation := []string{"shop-ci", cmp.Or(p.Env("BUILDKITE_STEP_KEY"), p.Env("BUILDKITE_STEP_ID")), p.Folder, p.Result.Shard}
 			cmd := exec.CommandContext(ctx, "buildkite-agent", "annotate", "--style", style, "--context", strings.TrimSpace(strings.Join(annotation, " ")))
 			cmd.Stdin = strings.NewReader(cut(p.Summary, 1<<20, note))

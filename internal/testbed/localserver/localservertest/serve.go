@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Serve listens on a free port until the test ends and returns host:port. Each connection is served by
-// handle in its own goroutine and then closed. It replaces servers that misbehave in a given way.
+// Serve listens on a free port until the test ends and returns host:port. Each connection is served by handle
+// in its own goroutine and then closed. It stands in for a server that misbehaves in a given way.
 func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -37,12 +37,10 @@ func newClients(t *Testbed) *clients {
 // close closes the connections. Every buyer must have its answer.
 func (b *clients) close() { b.sender.Client.Close() }
 
-// buy sends one buyer and keeps the answer.
 func (b *clients) buy(ctx context.Context, shop *CellShop, purchaser string) buyers.Answer {
 	return b.sender.One(ctx, buyers.Buyer{Name: purchaser, URL: shop.URL()})
 }
 
-// note keeps an answer and writes it to the history.
 func (b *clients) note(a buyers.Answer) {
 	b.mu.Lock()
 	b.got = append(b.got, a)
@@ -66,10 +64,8 @@ func (b *clients) crowd(ctx context.Context, name string, size int, shops ...*Ce
 	return b.sender.AtOnce(ctx, all)
 }
 
-// wait returns when every buyer in the background has its answer.
 func (b *clients) wait() { b.pending.Wait() }
 
-// answers waits for all buyers and returns their answers.
 func (b *clients) answers() []buyers.Answer {
 	b.wait()
 	b.mu.Lock()

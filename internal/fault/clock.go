@@ -51,7 +51,6 @@ type clocks struct {
 	all map[string]*clock
 }
 
-// newClocks builds the shim if the machine has a C compiler.
 func newClocks(g *localserver.Group) (c *clocks, err error) {
 	c = &clocks{all: map[string]*clock{}}
 	if c.dir, err = g.Dir("clock"); err != nil {

@@ -62,7 +62,6 @@ func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error 
 	return err
 }
 
-// refusing waits until the node says that the cluster is down.
 func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 	down, _ := until(ctx, timeout, func() (bool, error) {
 		state, err := r.clusterInfo(ctx)

@@ -9,7 +9,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// unansweredCommits is the number of COMMITs under load whose answers are dropped.
 const unansweredCommits = 6
 
 // commitAnswerLost lets COMMITs take place and drops the server's answers, as if the connection broke in

@@ -84,7 +84,6 @@ type following struct {
 	promoted bool
 }
 
-// follow starts a replica of the database.
 func (s *sqlServer) follow(ctx context.Context, synchronous bool) (*following, error) {
 	db, ok := s.db.(localserver.Replicated)
 	if !ok {
@@ -102,7 +101,6 @@ func (s *sqlServer) follow(ctx context.Context, synchronous bool) (*following, e
 	return f, s.reopen(ctx)
 }
 
-// promote makes the replica the database of the shops.
 func (f *following) promote(ctx context.Context) error {
 	if err := f.replica.Promote(); err != nil {
 		return err
@@ -112,7 +110,6 @@ func (f *following) promote(ctx context.Context) error {
 	return errors.Join(lost.Remove(), f.server.reopen(ctx))
 }
 
-// end removes the replica unless it was promoted.
 func (f *following) end(context.Context) error {
 	f.cord.Cut()
 	if f.promoted {

@@ -33,7 +33,6 @@ func dbKill() Fault {
 	}
 }
 
-// killOf returns an outage that kills the database with SIGKILL.
 func killOf(db engine.Restartable) outage {
 	return outage{
 		server: "database", addresses: []string{db.Address()},

@@ -147,7 +147,6 @@ func (f Fault) Unused(needs []lockstrategy.Need) string {
 	return fmt.Sprintf("%s affects only strategies that use %s", f.Name, strings.Join(promise.Struck(f.Name), " or "))
 }
 
-// stock is the Stock of most faults.
 const stock = 24
 
 // redisAlone and the next two functions return the Needs of several faults.

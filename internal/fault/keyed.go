@@ -8,10 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// keyedBuyer is the buyer whose order has an Idempotency-Key.
 const keyedBuyer = "keyed"
 
-// keyed sends the order with a key to shop.
 func (b *clients) keyed(ctx context.Context, shop *CellShop, units int64) buyers.Answer {
 	return b.sender.One(ctx, buyers.Buyer{Name: keyedBuyer, URL: shop.URL(), Units: units, Key: b.sender.Product + "/" + keyedBuyer})
 }

@@ -32,7 +32,6 @@ func latency() Fault {
 	}
 }
 
-// held proves that answers were delayed.
 func held(quickest time.Duration) (proof string, _ error) {
 	if quickest < late/2 {
 		return "", missed("a lock server answered within %s", quickest)

@@ -39,7 +39,6 @@ func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 
 func isNext(e history.Event) bool { return strings.HasPrefix(e.Purchaser, "next-") }
 
-// locks reports whether the strategy has recorded a lock event.
 func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }

@@ -28,7 +28,6 @@ func (on grant) String() string {
 // isBare reports whether losing one node would lose the majority.
 func (on grant) isBare() bool { return len(on.nodes) == on.all-minority(on.all) }
 
-// isWhole reports whether all nodes have the lock.
 func (on grant) isWhole() bool { return len(on.nodes) == on.all }
 
 // grantOn finds the nodes that have the lock of the stopped buyer. Either a majority has the same keys, or all

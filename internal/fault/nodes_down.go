@@ -79,7 +79,6 @@ func kill(nodes []*redisNode) error {
 	return errors.Join(errs...)
 }
 
-// startAgain restarts the killed nodes.
 func startAgain(nodes []*redisNode) error {
 	var errs []error
 	for _, node := range nodes {

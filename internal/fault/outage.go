@@ -97,7 +97,6 @@ func underWay(answers []buyers.Answer, at time.Time) (n int) {
 	return n
 }
 
-// isDown reports whether no server listens at an address.
 func isDown(address string) bool {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

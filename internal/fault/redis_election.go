@@ -70,7 +70,6 @@ func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited boo
 	return true, holding(ctx, t, t.Times.Wait/2)
 }
 
-// keysOf returns the product's keys on all primaries.
 func (g *redisGroup) keysOf(ctx context.Context, product string) (map[string]string, error) {
 	all, err := g.primaries(ctx)
 	if err != nil {

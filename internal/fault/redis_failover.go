@@ -39,7 +39,6 @@ func lacksReplica(e *engine.Engine) string {
 	return ""
 }
 
-// failOverByHand fails over from one Redis to its replica.
 func failOverByHand[F Field](ctx context.Context, f F) (string, error) {
 	s := f.setting()
 	servers, links := f.redis()

@@ -108,7 +108,6 @@ func (s *Set) Obey(r io.Reader) {
 	}
 }
 
-// connected counts the connections of the buyers' pool.
 func (s *Set) connected(more int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +181,6 @@ func (s *Set) Admitted(ctx context.Context) {
 	s.reached(ctx, Commit)
 }
 
-// orderKey is the context key of the order.
 type orderKey struct{}
 
 // named puts the order into the context, so that the driver knows which buyer sent a statement.

@@ -109,7 +109,6 @@ func Usual(answers []Answer) time.Duration {
 	return quantile.Of(took, 0.5)
 }
 
-// servedAt returns the sorted times at which a buyer was served.
 func servedAt(answers []Answer) (served []time.Time) {
 	for _, a := range answers {
 		if isServed(a) {
@@ -153,7 +152,6 @@ func (a Answer) idle(served []time.Time, patience time.Duration) (from, to time.
 	return from, to
 }
 
-// waitingFrom counts the buyers that waited during the whole interval.
 func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	for _, a := range answers {
 		if !a.Start.After(from) && !a.End.Before(to) {

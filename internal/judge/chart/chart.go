@@ -73,7 +73,6 @@ type Mark struct {
 	Label string
 }
 
-// drawn is the template's data.
 type drawn struct {
 	Width, Height, Left, Right, Top, Bottom float64
 	Below, Caption                          float64 // vertical positions of the labels and the caption, below the axis

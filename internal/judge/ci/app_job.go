@@ -157,13 +157,11 @@ func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 // notInFiles matches the characters that the file name of a witness leaves out.
 var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// replayName returns the name of a check's witness file in the output folder.
 func replayName(check string) string {
 	name := strings.TrimSuffix(check, filepath.Ext(check))
 	return strings.Trim(notInFiles.ReplaceAllString(name, "-"), "-.") + format.WitnessEnding
 }
 
-// replay returns the command that runs the witness again.
 func (j *appJob) replay() string {
 	return j.command() + " --replay " + trial.ShellWord(filepath.Join(j.Out, replayName(j.name())))
 }

@@ -165,7 +165,6 @@ func (c Config) writes(path string) bool {
 	return isIn(c.Out, path) && format.Writes(name) || isIn(c.Cache, path) && entryName.MatchString(name)
 }
 
-// isIn reports whether a path is directly in a folder.
 func isIn(folder, path string) bool {
 	whole, err := filepath.Abs(folder)
 	if folder == "" || err != nil {

@@ -24,7 +24,6 @@ func Needs(ctx context.Context, c Config) (kinds []string) {
 	return kinds
 }
 
-// servers returns the kinds of servers that the program uses.
 func (j *appJob) servers() (kinds []string) {
 	for _, server := range []struct {
 		kind string

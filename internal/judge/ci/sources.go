@@ -18,7 +18,6 @@ var sourceLines = []*regexp.Regexp{
 	regexp.MustCompile(`([\w./@~+-]+\.(?:js|mjs|cjs|jsx|ts|tsx|mts|cts|go|py|rb|php|java|kt|scala|cs|rs|ex|exs)):(?:line )?(\d+)`), // the others
 }
 
-// mostSources is the maximum number of source lines that a check names.
 const mostSources = 10
 
 // sources returns each source line of the repository that a log names, once.

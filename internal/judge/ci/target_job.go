@@ -50,7 +50,6 @@ func (j *targetJob) command(strategy string) string {
 	return fmt.Sprintf("shop verify --target %s --strategy %s --fault %s%s", trial.ShellWord(j.Target.Service.URL), trial.ShellWord(strategy), j.fault, j.Target.Flags)
 }
 
-// check returns a cell as a check.
 func (j *targetJob) check(r verify.Report, cell verify.Cell) result.Check {
 	c := result.Check{
 		Name: fmt.Sprintf("%s under %s", cell.Strategy, cell.Fault), Kind: result.Verify, Strategy: cell.Strategy, Fault: cell.Fault,

@@ -10,7 +10,6 @@ import (
 //go:embed page.html
 var page string
 
-// htmlFormat is a self-contained page without scripts.
 func htmlFormat() Format {
 	return Format{Ending: ".html", What: "one HTML page", Write: writeHTML}
 }
@@ -28,7 +27,6 @@ func writeHTML(w io.Writer, d Document) error {
 	return t.Execute(w, d)
 }
 
-// class returns the CSS class of a status.
 func class(s Status) string {
 	switch s {
 	case Holds:

@@ -5,7 +5,6 @@ import (
 	"io"
 )
 
-// jsonFormat is the result itself, for programs.
 func jsonFormat() Format {
 	return Format{Ending: ".json", What: "JSON", Write: func(w io.Writer, d Document) error { return JSON(w, d.Value) }}
 }

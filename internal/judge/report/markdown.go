@@ -195,7 +195,6 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// escape escapes the characters that Markdown would interpret.
 func escape(text string) string {
 	return strings.NewReplacer("<", "&lt;", "|", "\\|", "*", "\\*", "_", "\\_", "`", "'").Replace(text)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// safetyLegend explains the column "safe?".
 const safetyLegend = `safe?: whether the stock stays right on MariaDB with a single Redis server. "not safe" names the first
 condition that breaks the strategy: a rush, a second process of the shop, or a fault.`
 

@@ -178,7 +178,6 @@ func (o *Crowd) promised(s *Storefront, name string) verdict.Verdict {
 	return entry.Promised(o.condition(), s.Database)
 }
 
-// condition returns the matrix column of this rush.
 func (o *Crowd) condition() promise.Condition {
 	switch {
 	case o.Fault != "":

@@ -108,7 +108,6 @@ func (o *Crowd) CheckFault() error {
 	}
 }
 
-// struckBy returns the fault with that name.
 func struckBy(name promise.Condition) (fault.Fault, bool) {
 	for _, f := range fault.OfRush() {
 		if f.Name == name {
@@ -141,7 +140,6 @@ func onEngine(f fault.Fault, e *engine.Engine) error {
 	return nil
 }
 
-// tooFew says why the fault needs more processes, or returns "".
 func tooFew(f fault.Fault, processes int) string {
 	if f.TwoProcesses && processes < 2 {
 		return fmt.Sprintf("%s affects one process while another goes on: it needs 2 processes or more", f.Name)
@@ -159,7 +157,6 @@ func unused(o *Crowd, name string) string {
 	return f.Unused(needsOf(name))
 }
 
-// needsOf returns the needs of a strategy of the catalogue.
 func needsOf(name string) []lockstrategy.Need {
 	entry, _ := lockstrategy.ByName(name)
 	return entry.Needs
@@ -174,7 +171,6 @@ func (o *Crowd) StrikeTimes() {
 	}
 }
 
-// noted collects the injections of a command's rush.
 type noted struct {
 	mu   sync.Mutex
 	list []runs.Strike
@@ -310,7 +306,6 @@ func (c *crowds) start(name string, byHand bool) {
 	}
 }
 
-// strike injects the fault and records the result.
 func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string, byHand bool) {
 	note := runs.Strike{Fault: string(f.Name), Strategy: strategy, At: time.Now(), ByHand: byHand}
 	proof, err := "", c.inVain(f, strategy)

@@ -21,7 +21,6 @@ type Watching struct {
 	byHand func() bool                 // whether the page has injected faults into this strategy's crowds
 }
 
-// rush sends one strategy's crowd.
 func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Watching) (rush.Result, error) {
 	config := rush.Config{
 		BaseURLs: bed.URLs, Shelf: bed.Target, Auditor: bed.Auditor,
@@ -109,7 +108,6 @@ func LetsWait(admission bool, database string) bool {
 	return !admission && dialect.Kind(database) != dialect.Galera
 }
 
-// crowd sends the crowd for one product or for two.
 func crowd(ctx context.Context, o *Crowd, config rush.Config) (rush.Result, error) {
 	if o.Second == "" {
 		return rush.Run(ctx, config)

@@ -30,7 +30,6 @@ type Stage struct {
 	Conns  int // default for a shop's database connections
 }
 
-// rush returns the Crowd for a request.
 func (s Stage) rush(r runs.Request) *Crowd {
 	o := &Crowd{
 		Strategies: r.Strategies, Product: r.Product, Stock: r.Stock, Buyers: r.Buyers, Processes: r.Processes,

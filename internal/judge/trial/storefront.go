@@ -120,7 +120,6 @@ func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
 	return shops, nil
 }
 
-// at adds one process's address.
 func (s *Storefront) at(base, token string) {
 	s.URLs = append(s.URLs, base)
 	s.Target = rush.Target{BaseURL: s.URLs[0], Token: token}

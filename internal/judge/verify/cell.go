@@ -154,7 +154,6 @@ func (c *Cell) Played(times int, because string) {
 	c.Evidence += fmt.Sprintf("; played %d times, because %s", times, because)
 }
 
-// evidence describes the cell in a few sentences.
 func (c *Cell) evidence() string {
 	text := c.Reason
 	if o := c.TwoHolders; o != nil {

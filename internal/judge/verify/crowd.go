@@ -103,7 +103,6 @@ func (l *lane) heldApart(ctx context.Context, bed *fault.Testbed) (_ fault.Facts
 	return bed.Apart(ctx, otherOf(bed.Product))
 }
 
-// heldApart adds the result of the other product's buyers to the cell.
 func (c *Cell) heldApart(f fault.Facts) {
 	switch {
 	case f.Stalled != "":

@@ -99,7 +99,6 @@ func (r Report) Document(command string) report.Document {
 	return d
 }
 
-// matrix returns the table of strategies by faults.
 func (r Report) matrix() report.Table {
 	strategies, faults := axes(r.Cells)
 	t := report.Table{
@@ -123,10 +122,8 @@ func (r Report) matrix() report.Table {
 	return t
 }
 
-// presented is a cell with methods for tables and pages.
 type presented struct{ *Cell }
 
-// field returns the cell in the matrix.
 func (c presented) field() report.Cell {
 	return report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
 }
@@ -153,7 +150,6 @@ func (c presented) status() report.Status {
 	return report.Breaks
 }
 
-// document returns the cell as a case.
 func (c presented) document() report.Case {
 	one := report.Case{
 		Suite: c.Strategy, Name: string(c.Fault), Title: fmt.Sprintf("%s under %s", c.Strategy, c.Fault),
@@ -189,7 +185,6 @@ func (c presented) document() report.Case {
 	return one
 }
 
-// small returns additional lines of a cell for a page.
 func small(c *Cell) (lines []string) {
 	if c.Linearizable == linear.Yes {
 		lines = append(lines, "Linearizable.")

@@ -39,7 +39,6 @@ func (c Config) Embedded(ctx context.Context) (Report, error) {
 	return r.report, err
 }
 
-// rushes plays one kind of rush with every strategy.
 func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes int) (err error) {
 	settings := lockstrategy.DefaultSettings()
 	crowd := &trial.Crowd{Processes: processes, Buyers: 200, Shops: web.Config{Settings: settings, MaxInflight: 2_000, SoldOutCheck: r.SoldOutCheck, Admission: r.Admission}}

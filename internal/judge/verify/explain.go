@@ -93,7 +93,6 @@ func Explain(c Cell) string {
 	return b.String()
 }
 
-// about returns text after a colon, or "" for no text.
 func about(text string) string {
 	if text == "" {
 		return ""
@@ -101,7 +100,6 @@ func about(text string) string {
 	return ": " + text
 }
 
-// describe returns the description of a condition.
 func describe(c promise.Condition) string {
 	for _, f := range fault.All() {
 		if f.Name == c {

@@ -27,7 +27,6 @@ type DrawnWitness struct {
 // recorded is a witness without its MarshalJSON method, which would drop the drawings.
 type recorded explore.Witness
 
-// eventOf maps an exploration's column to its event.
 var eventOf = map[promise.Condition]explore.Event{
 	promise.ExploreExpire: explore.Expire,
 	promise.ExploreCrash:  explore.Crash,
@@ -91,7 +90,6 @@ func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry
 	return c, nil
 }
 
-// exploreCommand returns the command that repeats the exploration of a cell.
 func exploreCommand(e *engine.Engine, entry lockstrategy.Entry, f promise.Condition) string {
 	line := command(e, entry)
 	if event, ok := eventOf[f]; ok {
@@ -100,7 +98,6 @@ func exploreCommand(e *engine.Engine, entry lockstrategy.Entry, f promise.Condit
 	return line
 }
 
-// replayOf returns the command that shows a witness again.
 func replayOf(e *engine.Engine, strategy string, w *explore.Witness) string {
 	return explore.Replay(strategy, engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis), w)
 }
@@ -191,7 +188,6 @@ func (x *exploration) verdict() (verdict.Verdict, string) {
 	return verdict.Holds, "no order breaks"
 }
 
-// extent says how far the search went.
 func (x *exploration) extent() string {
 	of := "of at most " + witness.Count(x.Bound, "preemption")
 	switch {

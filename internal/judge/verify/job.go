@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// job is a cell to play.
 type job struct {
 	strategy Strategy
 	name     promise.Condition
@@ -55,7 +54,6 @@ func (c Config) database() string {
 	return dialect.Kind(server.Database)
 }
 
-// file returns the name of the cell's history file.
 func (j job) file() string {
 	if j.plays == 0 {
 		return string(j.name) + ".ndjson"

@@ -223,7 +223,6 @@ func (l *lane) missing(s Strategy) string {
 	return ""
 }
 
-// rush sends the rush of a condition, to one process or to two.
 func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	urls := []string{l.pair.A.URL(), l.pair.B.URL()}[:processesOf(j.name)]
 	shelf := rush.Target{BaseURL: urls[0]}
@@ -238,7 +237,6 @@ func (l *lane) rush(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// strike injects a fault and judges the result.
 func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) error {
 	bed := &fault.Testbed{
 		Subject: j.strategy.Subject, Product: productOf(j), Stock: j.fault.Stock,

@@ -109,7 +109,6 @@ type plan struct {
 	errs  []error
 }
 
-// on records the database's name.
 func (p *plan) on(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +138,6 @@ func (p *plan) lane(ctx context.Context) error {
 	return nil
 }
 
-// ended records a played cell.
 func (p *plan) ended(i int, cell Cell) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +147,6 @@ func (p *plan) ended(i int, cell Cell) {
 	p.Progress("%d of %s, %d left", p.done, witness.Count(len(p.jobs), "cell"), len(p.jobs)-p.done)
 }
 
-// report returns the report of the played cells.
 func (p *plan) report() Report {
 	r := p.sofar
 	r.Cells = append(slices.Clone(r.Cells), merge(p.cells)...)

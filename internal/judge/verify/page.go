@@ -14,7 +14,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// legend explains the table of a page.
 const legend = `
 **breaks**: a promised break. **may break**: a break without a promise. **!** contradicts a promise. **?** proved nothing.
 "The other N": all applicable conditions that the row does not name.
@@ -24,7 +23,6 @@ const legend = `
 // evidence except for cells that are not as promised.
 type matrixPage struct{ Report }
 
-// page returns the parts of the page.
 func (r matrixPage) page() *report.Page {
 	strategies, conditions := axes(r.Cells)
 	t := report.Table{Columns: report.Columns("strategy", "result", "broken by, as promised", "seen without a promise", "held under")}
@@ -72,7 +70,6 @@ func (r Report) where() string {
 	return where
 }
 
-// row returns the row of one strategy.
 func (r matrixPage) row(strategy string, conditions []promise.Condition) []report.Cell {
 	var broken, free, held, contradict, void groups
 	played := 0

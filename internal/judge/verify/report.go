@@ -73,7 +73,6 @@ func (s Sorted) free() (n int) {
 	return n
 }
 
-// counts describes how many cells have each result.
 func (s Sorted) counts() string {
 	free := s.free()
 	text := fmt.Sprintf("%d as promised, %d contradict, %d inconclusive", len(s.Kept)-free, len(s.Broken), len(s.Void))
@@ -123,12 +122,10 @@ func (r *Report) LeaveOut(text string) {
 	}
 }
 
-// hasRow reports whether a strategy has a cell.
 func (r *Report) hasRow(strategy string) bool {
 	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy })
 }
 
-// cell returns a cell, or nil.
 func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Strategy == strategy && c.Fault == fault })
 	if i < 0 {

@@ -113,7 +113,6 @@ func (t *Target) rush(ctx context.Context, c *Cell) error {
 	return nil
 }
 
-// restock puts units on sale.
 func (t *Target) restock(ctx context.Context, stock int64) error {
 	if err := t.Restock(ctx, t.Product, stock); err != nil {
 		return fmt.Errorf("restock: %w", err)
@@ -121,7 +120,6 @@ func (t *Target) restock(ctx context.Context, stock int64) error {
 	return nil
 }
 
-// judge reads the audit and compares the answers with it.
 func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock int64) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -159,7 +157,6 @@ func send(ctx context.Context, sender buyers.Sender, all []buyers.Buyer) ([]buye
 	return answers, ctx.Err()
 }
 
-// buyers returns n buyers that do not hang up.
 func (t *Target) buyers(name string, n int) []buyers.Buyer {
 	all := make([]buyers.Buyer, n)
 	for i := range all {

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// latency sends a burst through a connection that delays requests and answers.
 func (t *Target) latency(ctx context.Context, c *Cell) error {
 	slow, err := slowLink(t.BaseURL)
 	if err != nil {

@@ -101,12 +101,10 @@ func Write(folder string, r result.Result, warn func(format string, args ...any)
 // resultName is the name of the file that --baseline reads.
 const resultName = "result.json"
 
-// resultJSON is the result itself.
 func resultJSON() Format {
 	return Format{What: "JSON, for --baseline and other programs", Files: func(r result.Result) ([]File, error) { return inJSON(resultName, r) }}
 }
 
-// inJSON returns a file that contains a value as JSON.
 func inJSON(name string, value any) ([]File, error) {
 	var text bytes.Buffer
 	err := report.JSON(&text, value)
@@ -126,7 +124,6 @@ func reported(name, what string) Format {
 	}}
 }
 
-// witnesses are the files for --replay, one for each break of a program.
 func witnesses() Format {
 	return Format{What: "a file for explore --replay for each break", Files: func(r result.Result) (files []File, _ error) {
 		for _, c := range r.Checks {

@@ -23,7 +23,6 @@ const (
 
 const sarifName = "oversell.sarif"
 
-// sarifFormat is SARIF 2.1.0 for code scanning.
 func sarifFormat() Format {
 	return Format{What: "SARIF, for code scanning", Files: func(r result.Result) ([]File, error) {
 		file, err := cut(sarifOf(r), mostResults, mostPacked)
@@ -53,7 +52,6 @@ func sarifRule(id, short, full, help string) *sarif.ReportingDescriptor {
 	return sarif.NewRule(id).WithShortDescription(text(short)).WithFullDescription(text(full)).WithHelp(text(help))
 }
 
-// ruleOf returns the index in sarifRules for a break.
 func ruleOf(c result.Check) int {
 	if c.Witness == nil || len(c.Witness.Rules) > 0 {
 		return 0
@@ -123,7 +121,6 @@ func sarifBreak(r result.Result, c result.Check) *sarif.Result {
 	return one
 }
 
-// replayOf returns the command that shows a break again.
 func replayOf(c result.Check) string {
 	if c.Witness != nil {
 		return c.Witness.Command
@@ -131,7 +128,6 @@ func replayOf(c result.Check) string {
 	return c.Command
 }
 
-// place returns a line of a file as a SARIF location.
 func place(file string, line int, text string) *sarif.Location {
 	l := sarif.NewLocationWithPhysicalLocation(sarif.NewPhysicalLocation().
 		WithArtifactLocation(sarif.NewSimpleArtifactLocation((&url.URL{Path: file}).EscapedPath())).
@@ -186,7 +182,6 @@ func cutNote(flows bool, kept, all int) string {
 	return ""
 }
 
-// gzipped returns the size of a text after compression, in bytes.
 func gzipped(text []byte) (int, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -155,7 +155,6 @@ func (c Check) rules() []string {
 	return c.Witness.Rules
 }
 
-// broken describes the break in a few words.
 func (c Check) broken() string {
 	if rules := c.rules(); len(rules) > 0 {
 		return rules[0]

@@ -130,7 +130,6 @@ func (r Result) notes() []string {
 	return notes
 }
 
-// caseOf returns the document's case for a check.
 func (r Result) caseOf(c Check) report.Case {
 	one := c.Case
 	one.Suite, one.Name, one.Title = c.Name, c.Kind, c.Name

@@ -81,7 +81,6 @@ func annotations(r result.Result) (all []annotation) {
 	return append(all, sources...)
 }
 
-// annotate writes the annotations to the log.
 func annotate(p Publication) error {
 	shown := map[string]int{}
 	hidden := 0
@@ -118,7 +117,6 @@ func stepSummary(p Publication) error {
 	return appended(path, text)
 }
 
-// outputs sets the outputs of the step.
 func outputs(p Publication) error {
 	path := p.Env("GITHUB_OUTPUT")
 	if path == "" {

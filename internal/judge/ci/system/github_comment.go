@@ -16,7 +16,6 @@ import (
 // mostComment is GitHub's limit on a comment, in characters. The code counts bytes, which are never fewer.
 const mostComment = 65_536
 
-// commentTimeout limits all requests for the comment.
 const commentTimeout = 20 * time.Second
 
 var errNoPermission = errors.New("no comment: the token may not write one (permissions: pull-requests: write; a fork's token never may); the step's summary has the result")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 )
 
-// connect opens the connections to the servers in e.URLs.
 func connect(ctx context.Context, e *Engine) error {
 	if err := e.openDB(ctx); err != nil {
 		return fmt.Errorf("--db: %w", err)

@@ -17,13 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/engine/zookeeper"
 )
 
-// defaultLease is the default of Config.Lease.
 const defaultLease = 10 * time.Second
 
 // WhyMissing says why this engine did not start a server; "" if it did, or if it never starts one.
 func (e *Engine) WhyMissing(server string) string { return e.whyMissing[server] }
 
-// connectCoordination opens the clients of ZooKeeper and etcd.
 func connectCoordination(e *Engine) error {
 	if len(e.URLs.Zookeeper) > 0 {
 		lease := e.URLs.Lease

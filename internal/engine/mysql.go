@@ -137,7 +137,6 @@ func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []s
 	return warnings
 }
 
-// at returns the URL with one host.
 func at(u *url.URL, host string) *url.URL {
 	one := *u
 	one.Host = host

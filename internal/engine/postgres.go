@@ -137,7 +137,6 @@ func askPostgres(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// whyNot returns the reason why a connection failed.
 func whyNot(ctx context.Context, err error, address string) error {
 	var said *pgconn.PgError
 	if !errors.As(err, &said) && isMySQL(ctx, address) {
@@ -146,7 +145,6 @@ func whyNot(ctx context.Context, err error, address string) error {
 	return postgresRefused(err)
 }
 
-// withPort returns the address of a URL with a default port.
 func withPort(u *url.URL, port string) string {
 	if u.Port() != "" {
 		port = u.Port()

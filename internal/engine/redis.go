@@ -34,7 +34,6 @@ func redisKinds() []redisKind {
 	}
 }
 
-// openRedis opens e.URLs.Redis.
 func openRedis(ctx context.Context, e *Engine) error {
 	scheme, _, _ := strings.Cut(e.URLs.Redis, "://")
 	for _, kind := range redisKinds() {
@@ -46,7 +45,6 @@ func openRedis(ctx context.Context, e *Engine) error {
 	return openSingle(ctx, e) // rediss and unix, or an error of the library
 }
 
-// openSingle opens one server.
 func openSingle(ctx context.Context, e *Engine) error {
 	client, err := redisNode(e.URLs, e.URLs.Redis, false)
 	if err != nil {

@@ -70,7 +70,6 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 	return err
 }
 
-// sqliteConnector opens connections to one file.
 type sqliteConnector struct{ dsn string }
 
 // Connect tries again while another process turns the file to WAL or closes its last connection: SQLite

@@ -31,7 +31,6 @@ func redisFailover() Fault {
 	}
 }
 
-// lacksReplica implements Fault.Lacks.
 func lacksReplica(e *engine.Engine) string {
 	if _, isProcess := ownRedis(e).(*localserver.Redis); !isProcess {
 		return "it needs one Redis of its own, as a process: --engine local"

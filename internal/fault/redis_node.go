@@ -74,7 +74,6 @@ func lacking(keys, other map[string]string) (n int) {
 // restart kills a server and starts it again. A Redis comes back empty.
 func restart(server engine.Restartable) error { return errors.Join(server.Kill(), server.Start()) }
 
-// info returns a section of a Redis server's INFO.
 func info(ctx context.Context, address, section string) (string, error) {
 	c := clientOf(address)
 	defer c.Close()
@@ -89,7 +88,6 @@ type redisNode struct {
 
 func (r *redisNode) client() *redis.Client { return clientOf(r.Addr) }
 
-// ended reports whether the server was killed.
 func (r *redisNode) ended() bool {
 	select {
 	case <-r.Done():

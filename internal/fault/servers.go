@@ -75,7 +75,6 @@ func StartServers(ctx context.Context, localDB, localRedis string, redlockNodes 
 	return s, s.reopen(ctx)
 }
 
-// reopen opens this process's own connections to the current database.
 func (s *sqlServer) reopen(ctx context.Context) error {
 	opened, err := engine.Open(ctx, engine.Config{DB: s.db.URL(), Wait: s.wait, Conns: 4})
 	if err != nil {

@@ -94,7 +94,6 @@ func (s *sqlServer) urlFor(h *CellShop) (string, error) {
 // redis returns the shop's links to Redis: one link, or one to each server of the group.
 func (h *CellShop) redis() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedis)) }
 
-// nodes returns the shop's links to the Redlock nodes.
 func (h *CellShop) nodes() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedlock)) }
 
 // record adds a line of the shop's history to the log of the current play.
@@ -119,7 +118,6 @@ func (h *CellShop) arm(purchaser string, at failpoint.Point) error {
 	return h.Tell("hold " + purchaser + " " + string(at))
 }
 
-// release lets the buyer go on.
 func (h *CellShop) release(purchaser string) error { return h.Tell("go " + purchaser) }
 
 // stop kills the process and cuts its links.

@@ -179,7 +179,6 @@ func (p cellProcess) Kill() error {
 
 func (p cellProcess) StartAgain(ctx context.Context) error { return p.t.startAgain(ctx, &p.t.A) }
 
-// shops returns both shops.
 func (t *Testbed) shops() []*CellShop { return []*CellShop{t.A, t.B} }
 
 // anew restarts both shops, each at its own node and behind its own links.
@@ -187,7 +186,6 @@ func (t *Testbed) anew(ctx context.Context) error {
 	return errors.Join(t.startAgain(ctx, &t.A), t.startAgain(ctx, &t.B))
 }
 
-// startAgain ends a shop and starts another in its place.
 func (t *Testbed) startAgain(ctx context.Context, shop **CellShop) error {
 	next, err := t.Servers.Restart(ctx, *shop, t.Launch, t.Times, t.Subject.Needs)
 	if err != nil {

@@ -131,7 +131,6 @@ func packet(fields ...any) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// reply reads one packet.
 func reply(from io.Reader) ([]byte, error) {
 	var size uint32
 	if err := binary.Read(from, binary.BigEndian, &size); err != nil {

@@ -51,7 +51,6 @@ func (j *appJob) failed(err error) result.Check {
 	return attempted(c, time.Now())
 }
 
-// run implements job.
 func (j *appJob) run(ctx context.Context) []result.Check {
 	if j.app.Scan {
 		return j.scan(ctx)

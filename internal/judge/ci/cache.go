@@ -22,7 +22,6 @@ type entry struct {
 	Case   report.Case // not in result.json
 }
 
-// entryName matches the file name of an entry.
 var entryName = regexp.MustCompile(`^[0-9a-f]{64}\.json$`)
 
 func (c Config) entryFile(fingerprint string) string {

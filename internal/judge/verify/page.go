@@ -52,7 +52,6 @@ func (r matrixPage) page() *report.Page {
 // distribution matches the name of the distribution in the version of MariaDB.
 var distribution = regexp.MustCompile(`-MariaDB[^,]*`)
 
-// where names the servers of the run.
 func (r Report) where() string {
 	where := "the " + r.Engine + " engine"
 	switch {

@@ -71,7 +71,6 @@ func AnswerOf(x Exchange, b Buyer) Answer {
 	return a
 }
 
-// purchaserIn returns the name in a receipt.
 func purchaserIn(body []byte) string {
 	var receipt struct {
 		Purchaser string `json:"purchaser"`

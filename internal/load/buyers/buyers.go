@@ -156,7 +156,6 @@ func (c *call) connect(ctx context.Context, wanted map[string]int) {
 	all.Wait()
 }
 
-// visit sends one request and reads its answer.
 func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 	request, err := c.Order(base, b)
 	if err != nil {

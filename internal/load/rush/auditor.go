@@ -30,7 +30,6 @@ type Auditor interface {
 // only as a sum.
 var errNoHistory = errors.New("the service shows no purchase history")
 
-// page is the number of records in one request.
 const page = purchase.MaxPage
 
 // Database reads the shop's own database.

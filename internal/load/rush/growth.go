@@ -66,7 +66,6 @@ func useOf(ctx context.Context, url string) use {
 	}
 }
 
-// add adds a measurement to the life of its process.
 func (g *Growth) add(process int, now use) {
 	for _, l := range g.lives {
 		if l.process == process && l.uses[0].started == now.started {

@@ -86,7 +86,6 @@ func result(strategy string, crowd []buyers.Answer, audited audit.Sums) Result {
 	return r
 }
 
-// count adds answers to the counts.
 func (r *Result) count(answers []buyers.Answer) {
 	for _, a := range answers {
 		r.Returned += int64(a.Returns)

@@ -92,7 +92,6 @@ func (c Config) settled(r Result, err error) (Result, error) {
 	return r, err
 }
 
-// once restocks and sends one burst.
 func (c Config) once(ctx context.Context) (Result, error) {
 	restocked, err := c.restock(ctx)
 	if err != nil {

@@ -95,7 +95,6 @@ func (x Result) breaks() string {
 	return text
 }
 
-// lead describes the stock, the buyers and the engine.
 func (r Report) lead() string {
 	text := fmt.Sprintf("%d on sale, ", r.Stock)
 	if r.Second != "" {

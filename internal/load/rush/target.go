@@ -23,7 +23,6 @@ type Target struct {
 	Token   string // for the admin route; "" for none
 }
 
-// reachTimeout limits the first answer of a target.
 const reachTimeout = 10 * time.Second
 
 // restockTimeout is long because a restock may delete millions of records.

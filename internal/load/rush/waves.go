@@ -33,7 +33,6 @@ func (r *Report) AddWave(name string, wave Result) {
 	r.Results = append(r.Results, wave)
 }
 
-// plus adds a later wave to a row.
 func (x *Result) plus(wave Result) {
 	selling := x.selling() + wave.selling()
 	if wave.weight() > x.weight() {

@@ -85,7 +85,6 @@ var refusals = figure{
 	title: "Answers that were no sale", unit: "%", value: func(p Point) float64 { return 100 * p.Refused }, show: chart.Decimal,
 }
 
-// shown returns the figures to show.
 func (r Result) shown() []figure {
 	for _, p := range r.Points {
 		if p.Refused > 0 {
@@ -228,7 +227,6 @@ func (r Result) label(strategy string) string {
 	return strategy
 }
 
-// best describes the highest point of a figure.
 func (r Result) best(m figure) string {
 	if len(r.Points) == 0 {
 		return "nothing was measured"

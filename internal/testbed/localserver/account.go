@@ -38,7 +38,6 @@ func notRoot(names ...string) (*account, error) {
 	return nil, fmt.Errorf("it refuses to run as root, and this machine has no other account for it: %w", errors.Join(errs...))
 }
 
-// write creates a file that belongs to the account.
 func (a *account) write(file, text string) error {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil || a == nil {
 		return err

@@ -22,11 +22,9 @@ func (g *Group) newFolder(name string, user *account) (folder, error) {
 	return folder{dir, user}, user.own(g, dir)
 }
 
-// file returns a path in the folder.
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }
 func (f folder) data(name string) string { return filepath.Join(f.path, "data", name) }
 
-// mkdir creates a subfolder.
 func (f folder) mkdir(name string) error {
 	if err := os.Mkdir(f.file(name), 0o700); err != nil || f.user == nil {
 		return err
@@ -34,7 +32,6 @@ func (f folder) mkdir(name string) error {
 	return os.Chown(f.file(name), f.user.uid, f.user.gid)
 }
 
-// write creates a file that belongs to the user.
 func (f folder) write(name, text string) error { return f.user.write(f.file(name), text) }
 
 // copyData copies the database of another folder.

@@ -97,7 +97,6 @@ type galeraInstall struct {
 	cluster                     string // name of the cluster; nodes with another name cannot join
 }
 
-// getGalera is the command that installs missing programs.
 const getGalera = "apt-get install mariadb-server galera-4 rsync"
 
 func galeraPrograms() (i galeraInstall, err error) {
@@ -123,7 +122,6 @@ func galeraPrograms() (i galeraInstall, err error) {
 	return i, fmt.Errorf("libgalera_smm.so: %w; get it with: %s", ErrMissing, getGalera)
 }
 
-// nodes creates the files of all nodes and starts them.
 func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 	var nodes []*GaleraNode
 	var peers []string

@@ -135,7 +135,6 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
-// getMySQL says how to install missing programs.
 const getMySQL = "apt-get install mariadb-server, or brew install mariadb"
 
 // initialize creates the folders of a server with an empty database.

@@ -27,12 +27,10 @@ func ownProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// runAs makes cmd run as a user of this machine.
 func runAs(cmd *exec.Cmd, uid, gid int) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// killGroup kills the process group of p.
 func killGroup(p *os.Process) error { return syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 // killSessions kills the children of p that have their own sessions, and so their own process groups. It

@@ -35,7 +35,6 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 	return startRedisOn(g, env, "", func(int) ([]string, error) { return persistence, nil })
 }
 
-// getRedis says how to install missing programs.
 const getRedis = "apt-get install redis-server, or brew install redis"
 
 // startRedisOn starts a redis-server on a free port. settings returns arguments for that port. config is

@@ -17,7 +17,6 @@ const (
 	nodeTimeout = time.Second
 )
 
-// clusterRedis is a Redis Cluster.
 type clusterRedis struct{ nodes []*Redis }
 
 // startCluster starts the nodes and introduces them to each other. It divides the slots among the

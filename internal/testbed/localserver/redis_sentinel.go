@@ -51,7 +51,6 @@ func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	return s, await(s.sentinels, "INFO sentinel", fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=%d", first[0].Addr, len(replicas), sentinels), 20*time.Second)
 }
 
-// watch starts the sentinels.
 func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
 	path, err := findProgram(getRedis, "redis-server", "valkey-server", "redis-sentinel")
 	if err != nil {
@@ -78,7 +77,6 @@ func (s *sentinelRedis) watch(g *Group) ([]*Redis, error) {
 	})
 }
 
-// config returns the configuration file of a sentinel.
 func (s *sentinelRedis) config(dir string, ports []int, number int) string {
 	var c strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&c, format+"\n", args...) }

@@ -32,7 +32,6 @@ func newServer(g *Group, name string, in folder, port int) Server {
 	return Server{Addr: loopback(port), name: name, group: g, in: in, startTimeout: time.Minute}
 }
 
-// loopback returns the address of a port of this machine.
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // lastWords returns the last errors in its log.

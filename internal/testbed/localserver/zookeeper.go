@@ -123,7 +123,6 @@ func (z *Zookeeper) Leads() bool {
 	return err == nil && strings.Contains(answer, "\nMode: leader\n")
 }
 
-// srvr returns the server's answer to "srvr".
 func (z *Zookeeper) srvr() (string, error) {
 	conn, err := net.DialTimeout("tcp", z.Addr, time.Second)
 	if err != nil {

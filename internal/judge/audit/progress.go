@@ -50,8 +50,8 @@ const standstill = time.Second
 // those of Progress; a wait of 0 is derived from the buyers that gave up. The argument starved holds the delays
 // of the judge's process during the burst.
 //
-// A buyer that gave up counts as waiting until its wait was over, and not until its answer: buyers of a
-// burst give up all at once, and a busy machine takes time to answer all of them.
+// A buyer that gave up counts as waiting until its wait was over, and not until its answer. Buyers of a burst
+// give up all at once, and a busy machine takes time to answer all of them.
 func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delays) Progress {
 	p := Progress{Lease: lease, Wait: wait, Usual: Usual(answers)}
 	served := servedAt(answers)

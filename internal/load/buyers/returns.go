@@ -33,9 +33,9 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	return max(leastAway, at.Sub(now)), true
 }
 
-// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes back, with
-// three exceptions: it has waited in the shop for half of Patience, the shop has served no buyer for as long as
-// Timeout, or going has ended.
+// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes back. It does
+// not come back if it has waited in the shop for half of Patience, if the shop has served no buyer for as long
+// as Timeout, or if going has ended.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0

@@ -199,7 +199,7 @@ func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Contex
 	return <-told
 }
 
-// TestPostgresWaitEnds: a wait for a row also ends in the server.
+// TestPostgresWaitEnds: the server itself ends a wait for a locked row, soon after the shop's own limit.
 func TestPostgresWaitEnds(t *testing.T) {
 	u := enginetest.Postgres(t).URLs
 	u.Wait = 100 * time.Millisecond

@@ -99,7 +99,7 @@ func zookeeperLine(t *testing.T, addr string, products ...string) {
 	}
 }
 
-// TestRevokedFrom: the lease must be gone, and its holder alive and in its section.
+// TestRevokedFrom: the lease must be gone, and its holder alive and in its critical section.
 func TestRevokedFrom(t *testing.T) {
 	for _, c := range []struct {
 		name              string

@@ -192,8 +192,8 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// TestLeaseTooShort: a fast Redis is no proof, and neither is a holder that was stopped for less than its
-// lease.
+// TestLeaseTooShort: if Redis was fast, or the holder was stopped for less than its lease, the fault did not
+// take effect.
 func TestLeaseTooShort(t *testing.T) {
 	t.Parallel()
 	lost := []buyers.Answer{{Answer: audit.Answer{Outcome: purchase.LockLost}}, {}}

@@ -164,7 +164,7 @@ func forgetApples(t *testing.T, g *redisGroup) {
 	}
 }
 
-// TestMovedTo: a slot that has not moved proves nothing, nor does one without its keys.
+// TestMovedTo: a slot proves nothing if it has not moved, or if its keys are lost or were not there.
 func TestMovedTo(t *testing.T) {
 	key := map[string]string{"lock:apple": "token"}
 	for _, c := range []struct {
@@ -209,8 +209,7 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestTried: as long as no buyer asks for the lock, tried reports nothing. Once one asks, its key
-// is on a primary.
+// TestTried: tried reports a miss until a buyer has asked for the lock. That buyer's key is then on a primary.
 func TestTried(t *testing.T) {
 	tier.Soak(t, "needs sentinels or a cluster of Redis")
 	g := startGroup(t, topology.Sentinel).redises

@@ -24,7 +24,7 @@ type fakeProcess struct {
 	mu   sync.Mutex
 	told []string
 
-	holding *RunningRush // one of its buyers stops as soon as hold asks for one; nil: none stops
+	holding *RunningRush // on the command hold, one of its buyers stops; nil: no buyer stops
 }
 
 func (p *fakeProcess) Kill() error                                 { return nil }
@@ -95,7 +95,7 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestNoteNeverWaits: a second buyer that stops goes on, and Note does not block.
+// TestNoteNeverWaits: a second buyer that stops is told to go on at once, and Note does not block.
 func TestNoteNeverWaits(t *testing.T) {
 	r, p := newTestRush()
 	noted := make(chan struct{})

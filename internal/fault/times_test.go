@@ -83,8 +83,8 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// TestHeldUp: the holder counts as the cause only if a buyer of another product would otherwise have been
-// served in a small part of the time. A slow machine proves nothing.
+// TestHeldUp: the holder counts as the cause of a buyer's wait only if buyers afterwards are served in a small
+// part of that time. A slow machine proves nothing.
 func TestHeldUp(t *testing.T) {
 	start := time.Unix(0, 0)
 	took := func(outcome purchase.Outcome, d time.Duration) buyers.Answer {

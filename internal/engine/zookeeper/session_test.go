@@ -40,7 +40,7 @@ func open(t *testing.T, address string) *zookeeper.Session {
 	return s
 }
 
-// answers waits until the session has its connection.
+// answers waits until the session has a connection.
 func answers(t *testing.T, s *zookeeper.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -93,8 +93,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestDoubt: the doubt begins when the connection is lost, although the session still lives. It ends with
-// the next connection.
+// TestDoubt: a session without a connection is in doubt, although the server still keeps it. With the next
+// connection it is no longer in doubt.
 func TestDoubt(t *testing.T) {
 	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestConnectionLost: it reports only errors after which a call may have been executed.
+// TestConnectionLost: ConnectionLost reports only errors after which a call may have been executed.
 func TestConnectionLost(t *testing.T) {
 	tier.Soak(t, "needs ZooKeeper")
 	t.Parallel()

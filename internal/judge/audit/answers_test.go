@@ -75,7 +75,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestDenied: refusing an order is correct if it asks for more units than are left.
+// TestDenied: it is correct to refuse an order for more units than are left.
 func TestDenied(t *testing.T) {
 	answers := []Answer{
 		{Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.SoldOut}, {Units: 3, Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.Sold},

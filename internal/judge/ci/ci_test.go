@@ -163,7 +163,7 @@ func TestNoFingerprint(t *testing.T) {
 	}
 }
 
-// TestKept: only a complete result that proves something is reused, and none if the baseline broke.
+// TestKept: only a complete result that proves something is reused.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, yaml)

@@ -26,7 +26,7 @@ func TestNotPromised(t *testing.T) {
 	}
 }
 
-// TestLeaveOutRows: a strategy without a cell is named once, unless another line gives its reason.
+// TestLeaveOutRows: a strategy without a cell is named once, unless another line says why it has none.
 func TestLeaveOutRows(t *testing.T) {
 	rows := []Strategy{}
 	for _, name := range []string{"none", "redis", "queue", "etcd"} {

@@ -37,8 +37,8 @@ func named(n int) []Buyer {
 	return all
 }
 
-// TestAtOnce: all buyers are inside at once, spread over the processes. The answers are in the order of
-// the buyers.
+// TestAtOnce: all buyers are in the shop at once, spread over its processes. The answers are in the order
+// of the buyers.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// interrupted is a service that counts its free units apart from the stock. A fault answers the first
-// buyers with an error, after the others have their answers.
+// interrupted is a service with a counter of free units beside the stock. A fault answers the first buyers
+// with an error, after the others have their answers.
 type interrupted struct {
 	market
 	cut    int64 // number of buyers that the fault answers with an error

@@ -20,11 +20,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// market sells several products by units. Each flag is a bug.
+// market sells units of several products. Each flag is a bug.
 type market struct {
 	byOne     bool // every order takes one unit
 	mixed     bool // the units of an order are taken from the first product
-	remembers bool // sold out once is sold out forever
+	remembers bool // once it is sold out, it never sells again
 	keeps     bool // a restock adds to the units that are left
 	oversells bool // every order is sold
 
@@ -218,7 +218,7 @@ func TestJudgedLate(t *testing.T) {
 		t.Errorf("of several products: %+v, want the figures of %+v", all, r)
 	}
 
-	// Three ask for three units; the late one is the fourth.
+	// Three buyers ask for three units. The buyer after the burst is the fourth.
 	c.Stock, c.Auditor = 3, books{audit.Sums{Stocked: 3, Records: 3, UnitsSold: 3}, map[int64]audit.Sale{
 		1: {Purchaser: "a", Amount: 1}, 2: {Purchaser: "b", Amount: 1}, 3: {Purchaser: "d", Amount: 1},
 	}}

@@ -18,11 +18,11 @@ import (
 )
 
 // TestRestocks: a service that still answers "sold out" after a restock breaks, even if only one of its
-// processes does. A service that forgets it holds.
+// processes does. A service that forgets this answer keeps its promise.
 func TestRestocks(t *testing.T) {
 	for _, c := range []struct {
 		name              string
-		remembers, before bool // before: the service was sold out before
+		remembers, before bool // before: the service was sold out before the test
 		first, want       verdict.Verdict
 	}{
 		{"forgets", false, true, verdict.Holds, verdict.Holds},
@@ -54,7 +54,7 @@ func TestRestocksAfterSteadyLoad(t *testing.T) {
 	}
 }
 
-// TestSoldOut: after a restock, a burst must hold, or sell the whole stock without overlap.
+// TestSoldOut: a burst has sold its stock if it holds, or if it sells every unit without overlap.
 func TestSoldOut(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -66,7 +66,7 @@ func TestGrows(t *testing.T) {
 	}
 }
 
-// TestSentences: a process and its successor have separate lives.
+// TestSentences: the use of a process is not compared with that of its successor after a restart.
 func TestSentences(t *testing.T) {
 	var g Growth
 	for i := range 16 {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestState: the name of a process may look like the end of the name and a state.
+// TestState: the name of a process may contain text that looks like the end of a name and a state.
 func TestState(t *testing.T) {
 	t.Parallel()
 	stat := filepath.Join(t.TempDir(), "stat")

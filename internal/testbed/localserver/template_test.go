@@ -61,8 +61,8 @@ func TestTemplate(t *testing.T) {
 	start()
 }
 
-// templates lists the templates, each with the time and the rights of its password. Nothing else may be
-// in the cache folder.
+// templates lists the templates, each with the time and the permissions of its password file. Nothing else may
+// be in the cache folder.
 func templates(t *testing.T, cache string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(cache, "oversell"))

@@ -105,7 +105,7 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestReadBaseline: a file that cannot be used gives one line, and no check.
+// TestReadBaseline: if one file cannot be used, the baseline has no checks, and one line says why.
 func TestReadBaseline(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// A Conn is a program's connection to a server, with the gate in between. It knows the order of the
-// commands and which are answered. The session knows their meaning, and the gate decides when they
+// A Conn is a program's connection to a server, with the gate in between. It tracks the order of the
+// commands and which of them are answered. Its session interprets them, and the gate decides when they
 // continue.
 //
 // Three goroutines work for a Conn: one reads from the program, one reads from the server, and one
-// sends the commands one after the other, so a pipeline of the program gains nothing here. None of them
-// calls the gate while it holds mu, except for Busy.
+// sends each command after the previous one is answered, even if the program pipelines. A goroutine
+// that holds mu calls no method of the gate except Busy.
 type Conn struct {
 	Protocol string
-	Buyer    int   // whose program it is; 0: the program of all buyers
-	ID       int64 // the server's number for it, after the login
+	Buyer    int   // the buyer that the program serves; 0: it serves all buyers
+	ID       int64 // the server's number for the connection; set by the login
 
-	User, Database string // after the login; "" if the session does not tell them
+	User, Database string // set by the login; "" if unknown
 
 	gate            Gate
 	program, server *Socket
@@ -27,20 +27,20 @@ type Conn struct {
 	writes          sync.Mutex // guards writes to the program
 
 	mu    sync.Mutex
-	moved sync.Cond  // uses mu: something below has changed
-	queue []*Command // read and not answered, in order; only the first may be sent
-	first *Command   // the first of queue, after the gate has been told
-	sent  *Command   // the first of queue, until its answer is complete
-	held  *Command   // the first of queue, from the complete answer until the program has it
+	moved sync.Cond  // uses mu; signals a change of a field below
+	queue []*Command // commands that were read and are not answered, in order; only the first may be sent
+	first *Command   // the first of queue, after Gate.First was called
+	sent  *Command   // the first of queue, until the server's answer is complete
+	held  *Command   // the first of queue, while its complete answer has not reached the program
 	last  error      // why the server has hung up while an answer was held
 	part  []byte     // an incomplete answer; used only by the goroutine that reads from the server
 	ended error
 	mute  bool          // after Cut: nothing is delivered any more
-	gone  chan struct{} // closed with ended
+	gone  chan struct{} // closed when ended is set
 }
 
-// Serve relays between a program and a server until either hangs up, then closes both. program must be
-// Warm.
+// Serve relays between a program and a server until either hangs up, and then closes both sockets. Call
+// program.Warm before.
 func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server, gone: make(chan struct{})}
 	c.moved.L = &c.mu
@@ -76,7 +76,7 @@ func (c *Conn) Program() *Socket { return c.program }
 // Server returns the socket to the server.
 func (c *Conn) Server() *Socket { return c.server }
 
-// Cut closes both sides. Nothing is delivered any more.
+// Cut closes both sides. The program receives nothing more.
 func (c *Conn) Cut() {
 	c.mu.Lock()
 	c.mute = true
@@ -84,7 +84,7 @@ func (c *Conn) Cut() {
 	c.close(io.ErrClosedPipe)
 }
 
-// close closes both sides. The first error is kept.
+// close closes both sides. It keeps the error of the first call.
 func (c *Conn) close(why error) {
 	c.mu.Lock()
 	if c.ended == nil {
@@ -117,8 +117,8 @@ func (c *Conn) read() error {
 	}
 }
 
-// turn marks that o may be sent from now on. A command that passes is counted until its answer is
-// delivered.
+// turn permits sending o, the first command of the queue. If o does not wait at the gate, Busy counts
+// it until the program has the answer.
 func (c *Conn) turn(o *Command) {
 	c.mu.Lock()
 	live := c.ended == nil
@@ -148,7 +148,7 @@ func (c *Conn) send() {
 		last := c.last
 		c.mu.Unlock()
 		if last != nil {
-			c.close(last) // while o is counted
+			c.close(last) // before uncount, so that Busy never drops to 0 in between
 		}
 		c.mu.Lock()
 		c.queue = c.queue[1:]
@@ -170,7 +170,7 @@ func (c *Conn) send() {
 	}
 }
 
-// next waits for a command that may be sent. It returns nil if no more will come.
+// next waits for a command that may be sent. It returns nil after the connection has ended.
 func (c *Conn) next() *Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *Conn) next() *Command {
 	return c.queue[0]
 }
 
-// pass sends a command, and delivers its answer when the gate says so.
+// pass sends a command when the gate allows it, and then delivers the answer when the gate allows that.
 func (c *Conn) pass(o *Command) error {
 	if err := await(o.let, c.gone); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (c *Conn) pass(o *Command) error {
 	return c.hand(o.Answer.Raw)
 }
 
-// await returns when a channel is closed, at once if it is nil, or when the connection has ended.
+// await waits until one of the two channels is closed. It returns at once if the first is nil.
 func await(sign, gone chan struct{}) error {
 	if sign == nil {
 		return nil
@@ -277,7 +277,8 @@ func (c *Conn) receive() {
 
 var errServer = errors.New("the server has hung up")
 
-// answered adds to an answer. It tells the gate of the end while the bytes are still counted.
+// answered adds a message to an answer. It reports a complete answer to the gate while Busy still
+// counts the bytes.
 func (c *Conn) answered(o *Command, m Message) {
 	c.part = append(c.part, m.Raw...)
 	if !m.Ends {
@@ -313,8 +314,8 @@ func (c *Conn) hungUp(why error) {
 	}
 }
 
-// push passes a message on when the gate allows it. It first waits until the program has the answer
-// before it, since the message came later: for example after the confirmation of a SUBSCRIBE.
+// push delivers a message that answers no command, when the gate allows it. An answer that the server
+// sent earlier, such as the confirmation of a SUBSCRIBE, reaches the program first.
 func (c *Conn) push(m Message) {
 	c.mu.Lock()
 	for c.held != nil && c.held.deliver == nil && c.ended == nil {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Listener accepts the connections of a program. Gate.Busy counts each from before it leaves the
-// kernel's queue.
+// A Listener accepts the connections of a program. It counts a connection in Gate.Busy before taking it
+// from the kernel's queue, so the gate always sees it in one of the two.
 type Listener struct {
 	listener *net.TCPListener
-	file     *os.File // a second descriptor of the listener, known to the poller
+	file     *os.File // a second descriptor of the listener; Go's poller watches it
 }
 
-// Listen serves protocol p on l for a buyer's program, and closes l with the result. server is the
+// Listen serves protocol p on l for a buyer's program. Closing the result closes l. server is the
 // address of the real server. done receives how each connection ended, and may be nil.
 func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string, done func(error)) (*Listener, error) {
 	file, err := pollable(l)
@@ -43,7 +43,8 @@ func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string,
 	return &Listener{l, file}, nil
 }
 
-// pollable returns a descriptor that can be polled, which a TCPListener does not offer.
+// pollable returns a second descriptor of l, which Go's poller watches. A TCPListener does not let its
+// caller wait for a connection without accepting it.
 func pollable(l *net.TCPListener) (*os.File, error) {
 	blocking, err := l.File()
 	if err != nil {
@@ -60,7 +61,7 @@ func pollable(l *net.TCPListener) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "listener"), nil
 }
 
-// accept returns a connection for which Busy was raised.
+// accept returns the next connection, after raising Busy for it.
 func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
 	var fd int
 	var err error
@@ -90,7 +91,7 @@ func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// connect lowers Busy again after the program's socket counts itself.
+// connect serves a connection. It undoes the Busy of accept once the program's socket counts itself.
 func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) error {
 	_ = c.SetNoDelay(true)
 	program, err := NewSocket(gate, c)

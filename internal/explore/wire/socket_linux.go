@@ -22,14 +22,14 @@ func NewSocket(gate Gate, c *net.TCPConn) (*Socket, error) {
 		return nil, err
 	}
 	s := &Socket{conn: c, raw: raw, gate: gate}
-	_ = raw.Control(func(fd uintptr) { // without it, came is the time of the read
+	_ = raw.Control(func(fd uintptr) { // otherwise, the field came is the time of the read
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	})
 	s.R = bufio.NewReaderSize(s, 16<<10)
 	return s, nil
 }
 
-// Read implements io.Reader. It raises the count before the bytes leave the kernel.
+// Read implements io.Reader. It raises Gate.Busy before the bytes leave the kernel.
 func (s *Socket) Read(p []byte) (n int, err error) {
 	wrong := s.raw.Read(func(fd uintptr) bool {
 		took := !s.hot
@@ -61,7 +61,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// receive reads, and records when the bytes came.
+// receive reads bytes and records when the kernel received them.
 func (s *Socket) receive(fd int, p []byte) (n int, err error) {
 	var control [64]byte
 	n, size, _, _, err := unix.Recvmsg(fd, p, control[:], 0)
@@ -69,7 +69,7 @@ func (s *Socket) receive(fd int, p []byte) (n int, err error) {
 		return n, err
 	}
 	s.came = time.Now()
-	if size < unix.SizeofCmsghdr { // the kernel begins to record times a little later
+	if size < unix.SizeofCmsghdr { // the kernel starts to record times some time after the call of NewSocket
 		return n, nil
 	}
 	h, data, _, err := unix.ParseOneSocketControlMessage(control[:size])
@@ -79,8 +79,8 @@ func (s *Socket) receive(fd int, p []byte) (n int, err error) {
 	return n, nil
 }
 
-// ReadMore appends n bytes of a message to b. It allocates memory as the bytes come, so a length
-// without bytes costs nothing. The error is io.EOF if b was empty and nothing came.
+// ReadMore appends n bytes of a message to b. It allocates memory as the bytes come, so a false length
+// costs nothing. The error is io.EOF if b was empty and nothing came.
 func ReadMore(r io.Reader, b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, max(16<<10, len(b)))
@@ -108,7 +108,8 @@ func (s *Socket) Write(p []byte) (int, error) {
 // Written returns the number of bytes written so far.
 func (s *Socket) Written() int64 { return s.written.Load() }
 
-// Warm counts the socket for the goroutine that will read it, until Rest.
+// Warm makes Gate.Busy count the socket until Rest. The goroutine that reads the socket next calls
+// Rest.
 func (s *Socket) Warm() {
 	if !s.hot {
 		s.hot = true
@@ -116,8 +117,8 @@ func (s *Socket) Warm() {
 	}
 }
 
-// Rest says that the gate knows the meaning of everything that was read. Only the reading goroutine
-// calls it.
+// Rest says that all bytes that were read are handled, so Gate.Busy need not count the socket. Only the
+// reading goroutine calls it.
 func (s *Socket) Rest() {
 	if s.hot && s.R.Buffered() == 0 {
 		s.hot = false
@@ -139,7 +140,7 @@ func (s *Socket) Unread() int { return s.ask(unix.SIOCINQ) }
 // Unacknowledged returns how many bytes the other end's kernel has not acknowledged (SIOCOUTQ, tcp(7)).
 func (s *Socket) Unacknowledged() int { return s.ask(unix.SIOCOUTQ) }
 
-// ask returns 0 for a closed socket.
+// ask asks the kernel for a number of bytes. It returns 0 for a closed socket.
 func (s *Socket) ask(what uint) (n int) {
 	_ = s.raw.Control(func(fd uintptr) {
 		n, _ = unix.IoctlGetInt(int(fd), what)
@@ -147,7 +148,7 @@ func (s *Socket) ask(what uint) (n int) {
 	return n
 }
 
-// Timed returns Gate.Timed, for a session.
+// Timed returns Gate.Timed.
 func (s *Socket) Timed() bool { return s.gate != nil && s.gate.Timed() }
 
 // TCP returns the connection. Only the socket reads it or writes to it.

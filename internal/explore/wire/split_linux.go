@@ -3,8 +3,8 @@ package wire
 // A Splitter is a Session that can execute a command and commit it in two steps, see Command.Split.
 type Splitter interface {
 	// Opens returns the bytes that begin a transaction, to be sent before current. Receive keeps the
-	// server's answer to them from the program, and then calls current.Begun. The answer to current says
-	// that no transaction is open.
+	// server's answer to them from the program, and then calls current.Begun. The answer to current
+	// must say that no transaction is open, as it does without these steps.
 	Opens(current *Command) []byte
 	// Commits returns the bytes that end that transaction. Receive returns the end of the server's answer
 	// as a Message without bytes. If the server refuses the commit, current.Answer becomes the refusal.
@@ -22,16 +22,17 @@ const (
 	Commits       // that transaction
 )
 
-// A split is the state of a command that is two steps. The two goroutines use it in turn.
+// A split is the state of a split command. The sending and the receiving goroutine use it alternately.
 type split struct {
 	step     Step
 	executed func() (hold bool) // see Split
 	commit   chan struct{}      // closed by Commit
 }
 
-// Split makes two steps of a command that Autocommits: its server executes it, and later commits it. Between
-// the steps, the command holds its locks and no other connection sees its changes, as if it took long. executed
-// is called after the first step. If it returns true, the second step waits for Commit. Call Split before Let.
+// Split divides a command with Autocommits into two steps: the server executes it, and commits it
+// later. Between the steps, the command holds its locks, and no other connection sees its changes.
+// After the first step, the connection calls the function executed. If that returns true, the second
+// step waits for Commit. Call Split before Let.
 func (o *Command) Split(executed func() (hold bool)) {
 	o.split = split{step: Begins, executed: executed, commit: make(chan struct{})}
 }
@@ -42,7 +43,7 @@ func (o *Command) Step() Step { return o.split.step }
 // Begun says that the transaction of the session itself is open. The session calls it.
 func (o *Command) Begun() { o.split.step = Executes }
 
-// Commit starts the second step. Call it once, after executed has returned true.
+// Commit starts the second step. Call it once, after the function executed has returned true.
 func (o *Command) Commit() { close(o.split.commit) }
 
 // finish makes the second step of a command, if it has two.

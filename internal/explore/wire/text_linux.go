@@ -42,16 +42,16 @@ func (s *Shown) Row(row []Value) {
 // Rows returns the rows that Row has added.
 func (s *Shown) Rows() [][]Value { return s.rows }
 
-// Full reports whether a further row would not be shown.
+// Full reports whether another row would not be shown.
 func (s *Shown) Full() bool { return s.width > LongestText }
 
-// Only replaces all rows by row, so that it is not cut off.
+// Only replaces all rows by the given row, which is then not cut off.
 func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(row)} }
 
 // Text returns the rows and the text after them in one line.
 func (s *Shown) Text(more ...string) string { return Shorten(s.Whole(more...)) }
 
-// Whole is Text before it is shortened.
+// Whole returns the line of Text without a limit.
 func (s *Shown) Whole(more ...string) string {
 	return effect.OneLine(strings.Join(append(s.parts[:len(s.parts):len(s.parts)], more...), "; "))
 }
@@ -65,8 +65,8 @@ func Shorten(text string) string {
 	return string(all)
 }
 
-// Readable returns a value for people and reports whether it is text. With cut, the value may end
-// within a character, which is then left out.
+// Readable returns a value for people and reports whether it is text. If cut is true, the value may end
+// within a character, and Readable omits that character.
 func Readable(value string, cut bool) (string, bool) {
 	for n := 0; cut && n < utf8.UTFMax && len(value) > 0 && !utf8.ValidString(value); n++ {
 		value = value[:len(value)-1]

@@ -60,7 +60,7 @@ type Command struct {
 	Text   string          // one line for people: the command as sent, with the values of a prepared statement filled in
 	Whole  func() string   // returns Text without a limit to its length; nil if Text is complete
 	Effect schedule.Effect // Reads only if it changes nothing and waits for no other client
-	Gated  bool            // it waits at the gate; other commands pass in their turn
+	Gated  bool            // it waits at the gate; other commands pass after the commands before them
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
@@ -68,7 +68,7 @@ type Command struct {
 	// program has not set a limit. The server's own time-out does not count. Endless means that the
 	// program asks to wait without end.
 	Limit time.Duration
-	// Unlimited is Raw without a limit to its wait; nil if Raw has no limit or needs it. Let sends
+	// Unlimited is Raw without a limit to its wait; nil if Raw has no limit or must keep it. Let sends
 	// Unlimited instead of Raw, since the gate decides when the wait is over.
 	Unlimited []byte
 	Ends      bool // it ends the open transaction: COMMIT, ROLLBACK
@@ -78,8 +78,8 @@ type Command struct {
 	Compound bool
 	// Divided reports that another connection's write could come between its reads and its writes.
 	Divided bool
-	// Overlaps reports that the schedules of Split, or those of its open transaction, show all that can
-	// come between its reads and its writes.
+	// Overlaps reports that the explorer can run every command that could come between its reads and
+	// its writes: it uses Split, or the command's open transaction.
 	Overlaps bool
 	// Autocommits reports one statement that writes rows outside a transaction, so the server commits it
 	// at once. Split needs it.
@@ -91,8 +91,8 @@ type Command struct {
 	// outside. If neither is certain, both are false.
 	InTransaction, OwnTransaction bool
 	Snapshots                     bool // in PostgreSQL, its transaction may be above READ COMMITTED
-	// Came is when the kernel received the command. The goroutines of connections may run in another
-	// order than their programs have sent.
+	// Came is when the kernel received the command. The goroutines of two connections may handle
+	// commands in another order.
 	Came   time.Time
 	Push   bool   // not a command: the server pushed its answer
 	Answer Answer // set after the answer
@@ -146,7 +146,7 @@ func (o *Command) Deliver() {
 	close(o.deliver)
 }
 
-// uncount lowers the count of turn or Deliver, once.
+// uncount undoes, once, the Busy of turn or Deliver.
 func (o *Command) uncount() {
 	o.conn.mu.Lock()
 	defer o.conn.mu.Unlock()
@@ -174,7 +174,7 @@ type Answer struct {
 	Raw     []byte // bytes for the program
 	Text    string // for people: "stock=1", "1 changed", "nil", "error 1213: Deadlock found when trying to get lock"
 	Whole   string // Text before it was shortened; "": the same
-	Changed bool   // it has, or may have, changed what others can see or wait for
+	Changed bool   // it may have changed data that others can see, or a lock
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
 	Refused bool   // PostgreSQL: an error, or the ROLLBACK that a COMMIT became
 	Open    bool   // after it, a transaction is open on its connection
@@ -200,7 +200,8 @@ type Message struct {
 
 // A Gate decides when commands and answers continue. The goroutines of connections call its methods.
 type Gate interface {
-	// Busy adds n to the count of everything that neither rests nor waits at the gate.
+	// Busy adds n to the count of sockets, commands and connections that are in use and do not wait at
+	// the gate.
 	Busy(n int64)
 	// Entered reports that the program of c has connected and logs in. Joined reports that the login is
 	// complete and the program has received its end. Left reports that the program or the server has
@@ -238,8 +239,9 @@ func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
 func (Open) Timed() bool       { return false }
 
-// A Socket is one end of a connection. The gate always knows of bytes that have come to it. They are in
-// the kernel's queue (Unread), or Gate.Busy counts them from before they are read until Rest.
+// A Socket is one end of a connection. The gate can always see that bytes have come to it: they are in
+// the kernel's queue (Unread), or Gate.Busy counts the socket. It counts the socket before the bytes
+// are read, and until Rest.
 type Socket struct {
 	R *bufio.Reader // uses Read
 

@@ -24,7 +24,7 @@ const (
 )
 
 // endsTransaction lists the errors after which the server has rolled back the whole transaction: record
-// changed since last read, error during commit, deadlock, and those of XA.
+// changed since last read, error during commit, deadlock, and XA errors.
 var endsTransaction = map[int]bool{1020: true, 1180: true, 1213: true, 1402: true, 1613: true, 1614: true}
 
 // The structures of answers.
@@ -37,7 +37,7 @@ const (
 	definitions               // only columns: FIELD_LIST
 	fetched                   // only rows: STMT_FETCH
 	preparation               // a number, and two lists of columns
-	authenticates             // one packet; only the last one of a login is an OK or an ERR
+	authenticates             // one packet; only the last packet of a login is an OK or an ERR
 )
 
 // The phases of an answer.
@@ -55,7 +55,7 @@ type answer struct {
 	binary bool // rows belong to a prepared statement
 
 	phase   phase
-	expects int // lists of columns that a preparation still expects
+	expects int // column lists that the answer to a STMT_PREPARE still lacks
 	columns []column
 	many    uint64 // number of columns of this result
 
@@ -65,7 +65,7 @@ type answer struct {
 	sets     int  // number of results with columns
 	oks      int
 	rows     int // in all results
-	found    int // in this result
+	found    int // rows in this result
 	shown    wire.Shown
 	affected uint64
 	made     []string
@@ -77,8 +77,8 @@ type answer struct {
 	firstRow []string // values of the only row so far
 }
 
-// feed adds a packet and reports whether it ends the answer. payload may be cut short; size is its full
-// length.
+// feed adds a packet and reports whether it ends the answer. payload may be truncated; size is its full
+// length in bytes.
 func (a *answer) feed(payload []byte, size int) (ends bool, err error) {
 	if len(payload) == 0 && a.phase != inRows {
 		return false, errShort
@@ -256,7 +256,8 @@ func (a *answer) fails(payload []byte) {
 func (a *answer) more() bool   { return a.status&statusMoreResults != 0 }
 func (a *answer) failed() bool { return a.code != 0 }
 
-// refusal returns the error of an answer that should not be one.
+// refusal returns the server's error in answer to a command of the session itself; nil if there is
+// none.
 func (a *answer) refusal() error {
 	if !a.failed() {
 		return nil
@@ -264,10 +265,10 @@ func (a *answer) refusal() error {
 	return fmt.Errorf("the server does not let %s: %s", setWait, a.text(""))
 }
 
-// text returns the answer for people.
+// text returns the answer in one short line for people.
 func (a *answer) text(verb string) string { return wire.Shorten(a.whole(verb)) }
 
-// whole is text before it is shortened.
+// whole returns the line of text without a limit.
 func (a *answer) whole(verb string) string {
 	var parts []string
 	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {
@@ -283,10 +284,10 @@ func (a *answer) whole(verb string) string {
 	return a.shown.Whole(parts...)
 }
 
-// counts lists the verbs whose OK packet has the number of changed rows.
+// counts lists the verbs for which the OK packet states the number of changed rows.
 var counts = map[string]bool{"INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "LOAD": true, "WITH": true}
 
-// fill sets the result of the command.
+// fill sets c.Answer.
 func (a *answer) fill(c *wire.Command, verb string) {
 	out := &c.Answer
 	out.Text, out.Whole, out.Made, out.Rows = a.text(verb), a.whole(verb), a.made, a.shown.Rows()
@@ -297,7 +298,7 @@ func (a *answer) fill(c *wire.Command, verb string) {
 	switch {
 	case a.failed():
 		out.Failed = true
-		// Of several statements, the first ones may have changed something.
+		// If the text has several statements, those before the failed one may have changed rows.
 		out.Changed = endsTransaction[a.code] || a.affected > 0 || a.sets > 0 && c.Effect == schedule.Writes
 		return
 	case c.Named && len(a.firstRow) == 1:

@@ -37,7 +37,7 @@ const (
 	comBulkExecute  = 0xfa
 )
 
-// passing maps the commands that do not touch data to their names.
+// passing maps the commands that touch no data, and so do not wait at the gate, to their names.
 var passing = map[byte]struct {
 	name string
 	kind kind
@@ -51,12 +51,12 @@ var passing = map[byte]struct {
 	comSetOption:  {"SET OPTION", single},
 }
 
-// A said describes a statement by its text.
+// A said is the analysis of one statement's text.
 type said struct {
 	effect.Statement
-	weakens    bool // after it, a write may leave the rows that it reads unlocked
+	weakens    bool // later writes may leave the rows that they read unlocked
 	isolates   bool // it sets an isolation level
-	lasts      bool // that level applies to all later transactions
+	lasts      bool // the level applies to all later transactions
 	holds      bool // it may leave locks that survive the transaction
 	setsWait   bool
 	serializes bool
@@ -65,7 +65,7 @@ type said struct {
 // gated reports whether the statement waits at the gate, whether or not a transaction is open.
 func (s said) gated() bool { return s.Waits(false, false) }
 
-// known returns the code of the database; nil if it is unknown.
+// known returns the catalog of the database's tables and routines; nil if it is unknown.
 func (s *state) known() *effect.Catalog {
 	if s.catalog == nil {
 		return nil
@@ -73,7 +73,7 @@ func (s *state) known() *effect.Catalog {
 	return s.catalog()
 }
 
-// says returns what a prepared statement says.
+// says returns the analysis of a prepared statement. A new catalog makes it analyse the text again.
 func (s *state) says(p *prepared) said {
 	if c := s.known(); p.by != c {
 		p.said, p.by = says(p.sql, c), c
@@ -91,7 +91,7 @@ func says(sql string, c *effect.Catalog) said {
 	s.weakens = s.Verb == "SET" && readsUnlocked.MatchString(sql)
 	s.isolates = s.Verb == "SET" && isolation.MatchString(sql)
 	s.lasts = sessionIsolation.MatchString(sql)
-	// The effects of a procedure, or of a text inside another, are unknown.
+	// The effects of a procedure, or of a statement that another statement executes, are unknown.
 	switch s.Verb {
 	case "CALL", "EXECUTE", "LOCK", "FLUSH", "BACKUP", "":
 		s.holds = true
@@ -104,8 +104,8 @@ func says(sql string, c *effect.Catalog) said {
 // statement reads (MySQL 8.0 Reference Manual, 17.7.3).
 var readsUnlocked = regexp.MustCompile(`(?i)\bREAD[-\s]+(?:UN)?COMMITTED\b`)
 
-// isolation matches an isolation level, and sessionIsolation a statement that only sets that of the
-// connection.
+// isolation matches a statement about an isolation level. sessionIsolation matches a statement that
+// only sets the level of the connection.
 var (
 	isolation        = regexp.MustCompile(`(?i)isolation`)
 	sessionIsolation = regexp.MustCompile(`(?i)^\s*SET\s+SESSION\s+TRANSACTION\s+ISOLATION\s+LEVEL\s+[A-Z\s]+$`)
@@ -186,15 +186,15 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	}
 	c.Ends, c.Alters, c.Hidden = what.Ends, what.Alters, what.Runs
 	s.weak = s.weak || what.weakens
-	c.Compound = what.Compound || what.Skews && s.weak // otherwise its snapshot is that of the transaction
+	c.Compound = what.Compound || what.Skews && s.weak // if not weak, all its reads use the transaction's snapshot
 	if what.isolates {
 		s.unlocks = what.weakens && what.lasts
 	}
 	c.Divided = what.Inside == effect.Divided || what.Inside == effect.Lockable && s.weak || what.TornInside || what.Torn && s.autocommit && !s.open
 	c.Within = s.mayBeOpen() || !s.autocommit
-	alone := s.unsettled == 0                                                                             // so the state of the transaction is known
-	c.Autocommits = alone && s.autocommit && !s.open && !s.tables && what.Writes() && what.Verb != "CALL" // which commits each of its statements
-	// Statements of a function that a SELECT calls lock no row that they only read.
+	alone := s.unsettled == 0                                                                             // the state of the transaction is known
+	c.Autocommits = alone && s.autocommit && !s.open && !s.tables && what.Writes() && what.Verb != "CALL" // a CALL commits each statement of its procedure
+	// In a function that a SELECT calls, a statement does not lock the rows that it only reads.
 	unlocks := s.unlocks || what.Runs && (what.Verb == "SELECT" || what.Verb == "CALL")
 	c.Overlaps = unlocks && what.Scans < 2 && !what.Controls && (c.Autocommits || alone && s.open && what.Alone)
 	s.locksTables(what)
@@ -202,9 +202,9 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	s.serializable = s.serializable || what.serializes
 	s.holds = s.holds || what.holds
 	begins := what.Effect == schedule.Local && (what.Verb == "BEGIN" || what.Verb == "START") || what.Verb == "START" && what.Effect == schedule.Reads
-	if begins || what.Effect == schedule.Local && what.Ends { // the latter applies to SET autocommit
+	if begins || what.Effect == schedule.Local && what.Ends { // the second case is SET autocommit
 		c.Ends = s.open
-		if s.mayBeOpen() { // the open transaction, which it commits
+		if s.mayBeOpen() { // the statement commits the open transaction
 			c.Effect = schedule.Writes
 		}
 	}
@@ -218,8 +218,8 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 func (s *state) mayBeOpen() bool { return s.open || s.unsettled > 0 }
 
 // reset interprets CHANGE_USER and RESET_CONNECTION, which roll the transaction back and release locks.
-// The first may start a new login. Each packet that the program sends in it is a command of its own,
-// and the server's next packet answers it.
+// CHANGE_USER may start a new login. During that login, each packet of the program counts as a command,
+// and the server's next packet is its answer.
 func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 	q.resets = true
 	c.Effect, c.Gated, c.Ends = schedule.Local, s.mayBeOpen() || s.holds, s.open
@@ -235,8 +235,8 @@ func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 	}
 }
 
-// lockLimit returns how long a GET_LOCK may wait, for wire.Command.Limit. A negative time-out means no
-// limit (MariaDB Knowledge Base, GET_LOCK). lockLimit does not know a computed time-out.
+// lockLimit returns the time-out of a GET_LOCK, for wire.Command.Limit. A negative time-out means no
+// limit (MariaDB Knowledge Base, GET_LOCK). If the time-out is computed, lockLimit returns 0.
 func lockLimit(line string) time.Duration {
 	m := lockSeconds.FindStringSubmatch(line)
 	if m == nil {
@@ -252,7 +252,7 @@ func lockLimit(line string) time.Duration {
 	return time.Duration(min(seconds, longestLock.Seconds()) * float64(time.Second))
 }
 
-// longestLock caps a number that does not fit into a Duration.
+// longestLock replaces a time-out that does not fit into a Duration.
 const longestLock = 100 * 365 * 24 * time.Hour
 
 // lockSeconds finds a literal time-out.

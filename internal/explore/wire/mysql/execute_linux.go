@@ -28,7 +28,7 @@ func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	q.answer.kind, q.answer.binary = results, true
 	r := reader{b: payload[1:]}
 	id := uint32(r.number(4))
-	r.number(5) // flags, of the cursor; iterations
+	r.number(5) // the cursor's flags, and the number of iterations
 	one := s.statement(id)
 	if one == nil || r.short {
 		c.Text, c.Gated, q.settles = fmt.Sprintf("EXECUTE statement %d", id), true, true
@@ -37,7 +37,7 @@ func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	q.executes = one
 	s.means(c, q, s.says(one))
 	values, err := one.values(r.b, s.long[id])
-	delete(s.long, id) // the server forgets them, too
+	delete(s.long, id) // as the server does
 	if err != nil {
 		c.Text = one.said.Line + " (values that cannot be read)"
 		return
@@ -76,8 +76,8 @@ func (s *state) longData(payload []byte) {
 	}
 }
 
-// values returns the parameters of an EXECUTE for people, from the bytes after the iteration count. The
-// types are sent once and remembered.
+// values returns the parameters of an EXECUTE for people, from the bytes after the iteration count. A
+// program sends the types with the first EXECUTE only, so values stores them.
 func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
 	if p.params == 0 {
 		return nil, nil

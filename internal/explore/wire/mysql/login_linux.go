@@ -14,11 +14,11 @@ import (
 
 // Capabilities (MySQL Source Code Documentation, "Capabilities Flags").
 const (
-	capabilityMySQL = 1 << 0 // set by MySQL; MariaDB has extended capabilities and leaves it unset
+	capabilityMySQL = 1 << 0 // MySQL sets it; MariaDB leaves it unset, and has extended capabilities instead
 	protocol41      = 1 << 9
 	tls             = 1 << 11
 
-	struck = 1<<5 | // COMPRESS
+	removed = 1<<5 | // COMPRESS
 		1<<7 | // LOCAL_FILES
 		tls |
 		1<<24 | // DEPRECATE_EOF
@@ -31,7 +31,7 @@ const (
 // Queries of the session itself.
 var (
 	setWait = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout=%d, lock_wait_timeout=%[1]d", int(schedule.Forever.Seconds()))
-	// The isolation level of the connection. MySQL 8 has no tx_isolation, and MariaDB 10 has only that.
+	// The isolation level of the connection. Each server knows only one of the two variables.
 	isolationMySQL   = "SELECT @@transaction_isolation"
 	isolationMariaDB = "SELECT @@tx_isolation"
 )
@@ -41,7 +41,7 @@ func query(sql string) []byte {
 	return appendPacket(nil, 0, append([]byte{comQuery}, sql...))
 }
 
-// Login implements wire.Session. It keeps the server's last OK until the connection is set up.
+// Login implements wire.Session. It delays the server's last OK until the connection is set up.
 func (s *session) Login() (id int64, err error) {
 	l := login{s.program, s.server}
 	raw, payload, err := readPacket(l.server.R)
@@ -89,7 +89,7 @@ func (s *session) Login() (id int64, err error) {
 // A login is the exchange before the program's first command.
 type login struct{ program, server *wire.Socket }
 
-// fromProgram reads the program's next packet. It does not limit the program's time.
+// fromProgram reads the program's next packet. It waits as long as the program takes.
 func (l login) fromProgram() (raw, payload []byte, err error) {
 	l.server.Rest()
 	l.program.Rest()
@@ -122,8 +122,8 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 	at += 4 + 8 + 1 // the thread id, the first part of the challenge, a zero
 	low := binary.LittleEndian.Uint16(raw[at:])
 	high := binary.LittleEndian.Uint16(raw[at+5:])
-	binary.LittleEndian.PutUint16(raw[at:], low&^uint16(struck&0xffff))
-	binary.LittleEndian.PutUint16(raw[at+5:], high&^uint16(struck>>16))
+	binary.LittleEndian.PutUint16(raw[at:], low&^uint16(removed&0xffff))
+	binary.LittleEndian.PutUint16(raw[at+5:], high&^uint16(removed>>16))
 	if low&capabilityMySQL == 0 {
 		clear(raw[at+14 : at+18]) // MariaDB's extended capabilities
 	}
@@ -131,7 +131,8 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 }
 
 // reply removes capabilities from the program's answer, in place, since some clients set capabilities
-// that the server has not offered (mysql2). It fails if it cannot understand the program.
+// that the server has not offered (mysql2). It fails if the program wants TLS or the protocol of before
+// MySQL 4.1.
 func reply(raw, payload []byte) error {
 	switch {
 	case len(payload) < 4:
@@ -148,7 +149,7 @@ func reply(raw, payload []byte) error {
 	case len(payload) < 32:
 		return errShort
 	}
-	binary.LittleEndian.PutUint32(payload, capabilities&^struck)
+	binary.LittleEndian.PutUint32(payload, capabilities&^removed)
 	if capabilities&capabilityMySQL == 0 {
 		clear(payload[28:32]) // MariaDB's extended capabilities
 	}
@@ -169,9 +170,9 @@ func (l login) refuse(sequence byte, why error) {
 	}
 }
 
-// authenticate relays packets until the server says OK or ERR, with any plugin. It returns the OK
-// without relaying it. In every supported plugin the program answers each packet of the server, with
-// one exception: caching_sha2_password sends 1 3 (known already) before OK.
+// authenticate relays packets until the server sends OK or ERR. It returns the OK without relaying it.
+// It supports every plugin in which the program answers each packet of the server. One packet may stay
+// unanswered: caching_sha2_password sends the bytes 1 3 before OK if it has cached the password.
 func (l login) authenticate() (ok []byte, err error) {
 	for {
 		raw, payload, err := readPacket(l.server.R)
@@ -204,15 +205,15 @@ func fastAuthentication(payload []byte) bool {
 	return len(payload) == 2 && payload[0] == 1 && payload[1] == 3
 }
 
-// refused turns an ERR of the server into an error.
+// refused turns an ERR packet of the server into an error.
 func refused(payload []byte) error {
 	var a answer
 	_, _ = a.feed(payload, len(payload))
 	return fmt.Errorf("the server refuses the program: %s", a.text(""))
 }
 
-// setUp sets the lock wait and returns the isolation level, or "" if the server refuses to tell it, and
-// the status of the connection.
+// setUp sets the time-out of lock waits. It returns the isolation level and the status of the
+// connection. The level is "" if the server refuses the query.
 func (l login) setUp(mariadb bool) (isolation string, status uint16, err error) {
 	if !l.program.Timed() {
 		set, err := l.ask(setWait)
@@ -234,7 +235,7 @@ func (l login) setUp(mariadb bool) (isolation string, status uint16, err error) 
 	return asked.text(""), asked.status, nil
 }
 
-// ask sends a query of the session itself, before the program may send one.
+// ask sends a query of the session itself during the login, and returns the answer.
 func (l login) ask(sql string) (*answer, error) {
 	if _, err := l.server.Write(query(sql)); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// longestFragment is the payload length at which a packet continues in the next one.
+// longestFragment is the payload length of a fragment that another fragment follows.
 const longestFragment = 1<<24 - 1
 
 // longestPacket is the largest packet that a server accepts (max_allowed_packet).
@@ -54,7 +54,7 @@ func appendPacket(b []byte, sequence byte, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// kept is the length of payload that an assembler keeps: more than is ever shown.
+// kept is the maximum payload that an assembler keeps, in bytes. No shown text needs more.
 const kept = 16 << 10
 
 // An assembler builds packets from the bytes as they arrive.
@@ -67,8 +67,8 @@ type assembler struct {
 	size    int    // full length
 }
 
-// take consumes bytes up to the end of a packet. It returns how many, and whether payload and size
-// describe a complete packet.
+// take consumes bytes up to the end of a packet. It returns the number of consumed bytes, and whether
+// the packet is complete.
 func (a *assembler) take(b []byte) (n int, whole bool) {
 	for n < len(b) {
 		if !a.inside {
@@ -102,7 +102,7 @@ func (a *assembler) take(b []byte) (n int, whole bool) {
 	return n, false
 }
 
-// A reader takes a payload apart. It returns 0 for a missing value and remembers that.
+// A reader decodes a payload. For a missing value it returns 0 and sets short.
 type reader struct {
 	b     []byte
 	short bool
@@ -125,7 +125,7 @@ func (r *reader) number(n uint64) uint64 {
 	return binary.LittleEndian.Uint64(all[:])
 }
 
-// length reads a number whose first byte gives its own length.
+// length reads a length-encoded integer.
 func (r *reader) length() uint64 {
 	switch first := r.number(1); first {
 	case 0xfc:
@@ -142,7 +142,7 @@ func (r *reader) length() uint64 {
 	}
 }
 
-// counted reads a string with a length in front.
+// counted reads a length-encoded string.
 func (r *reader) counted() []byte { return r.bytes(r.length()) }
 
 // terminated reads a string that ends with a zero byte.

@@ -59,7 +59,7 @@ func definition(payload []byte) (c column) {
 	return c
 }
 
-// values returns the values of a row for people, as many as it has, even if the row is incomplete.
+// values returns the values of a row for people. From an incomplete row it returns the first values.
 func (a *answer) values(payload []byte) []string {
 	if a.binary {
 		return binaryRow(a.columns, payload)
@@ -105,8 +105,8 @@ func binaryRow(columns []column, payload []byte) []string {
 	return all
 }
 
-// value reads a value of the binary protocol (Binary Protocol Value). isText reports whether it is a
-// byte string.
+// value reads a value of the binary protocol (Binary Protocol Value). isText reports whether the value
+// is a byte string.
 func (r *reader) value(kind byte, unsigned bool, decimals int) (value string, isText bool) {
 	switch kind {
 	case typeNull:
@@ -173,7 +173,7 @@ func fraction(micros uint64, decimals int) string {
 	return fmt.Sprintf(".%06d", micros)[:1+decimals]
 }
 
-// plain returns a value as text. Bytes that are no text become hexadecimal digits.
+// plain returns a value as text. Bytes that are not text become hexadecimal digits.
 func plain(value []byte) string {
 	const most = 4 * wire.LongestText
 	text, readable := wire.Readable(string(value[:min(len(value), most)]), len(value) > most)
@@ -183,7 +183,7 @@ func plain(value []byte) string {
 	return text
 }
 
-// named returns the values of a row with their columns.
+// named returns the values of a row with the names of their columns.
 func named(columns []column, values []string) (all []wire.Value) {
 	for i, v := range values[:min(len(values), wire.LongestText+1)] {
 		name := ""

@@ -7,17 +7,17 @@
 //	answer_linux.go   the end and the meaning of an answer
 //	row_linux.go      rows for people, in both encodings
 //	split_linux.go    executes and commits a command in two steps
-//	timeout_linux.go  turns an interrupted statement into a lock wait that took too long
+//	timeout_linux.go  answers an interrupted statement as the server answers a lock wait time-out
 //
 // The session removes these capabilities, so the client works without them: compression, TLS, LOAD DATA
 // LOCAL, query attributes, and the newer ways to end or shorten a result (CLIENT_DEPRECATE_EOF,
 // CLIENT_OPTIONAL_RESULTSET_METADATA, MariaDB's extended capabilities). Everything else reaches the
 // other side byte for byte.
 //
-// No clock may end a lock wait. So each connection gets an innodb_lock_wait_timeout and a
+// Only the schedule may end a lock wait. So each connection gets an innodb_lock_wait_timeout and a
 // lock_wait_timeout of an hour after its login, and again after each command that may have changed
-// them. A program that reads these variables sees 3600. Three waits still end by the clock: FOR UPDATE
-// WAIT n, MariaDB's SET STATEMENT, and the time-out of GET_LOCK (Command.Limit).
+// them. A program that reads these variables sees 3600. Three time-outs stay in force: FOR UPDATE WAIT
+// n, MariaDB's SET STATEMENT, and the time-out of GET_LOCK (Command.Limit).
 //
 // The tests use MariaDB 10.11. The code for MySQL 8 and its caching_sha2_password follows the
 // documentation and was never run.
@@ -33,7 +33,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is the protocol of MySQL and MariaDB. catalog returns the code of the database; nil while it is unknown.
+// Protocol is the protocol of MySQL and MariaDB. catalog returns the database's tables and routines;
+// nil while they are unknown.
 func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 	return wire.Protocol{Name: "mysql", Open: func(program, server *wire.Socket) wire.Session {
 		return &session{
@@ -49,24 +50,24 @@ type session struct {
 
 	// Used only by the goroutine that calls Receive.
 	from assembler
-	own  *answer // answers a command of the session itself, which the program does not see
+	own  *answer // the answer to a command of the session itself; not for the program
 	does *request
 
 	mu         sync.Mutex                 // guards all fields below
 	requests   map[*wire.Command]*request // commands that were read and not answered
-	binaryLock bool                       // the last answer to a GET_LOCK had rows of a prepared statement
+	binaryLock bool                       // the last answer to a GET_LOCK had binary rows
 	state
 }
 
-// A state is the known state of a connection. With the text of a command it determines the command's
-// effect.
+// A state is the state of a connection, as its packets show it. Together with a command's text, it
+// determines the command's effect.
 type state struct {
-	catalog func() *effect.Catalog // nil: it stays unknown
+	catalog func() *effect.Catalog // nil: the catalog is never known
 
 	long map[uint32]map[int][]byte // values from STMT_SEND_LONG_DATA, by statement and position
 
 	prepared       map[uint32]*prepared
-	last           *prepared     // MariaDB's statement -1
+	last           *prepared     // the newest prepared statement, number -1 on MariaDB
 	open           bool          // a transaction is open, according to the server
 	holds          bool          // it may hold named locks or table locks
 	unsettled      int           // number of commands without an answer that may open a transaction
@@ -79,12 +80,12 @@ type state struct {
 	authenticating bool          // in a CHANGE_USER
 }
 
-// A prepared statement. Its text is known when it is read, its number and the rest when the server has
-// answered.
+// A prepared is a prepared statement. Its text comes from the program, and its number from the server's
+// answer.
 type prepared struct {
 	sql     string
 	said    said
-	by      *effect.Catalog // said is by this catalog
+	by      *effect.Catalog // the catalog that said was determined with
 	params  int
 	types   []byte   // two bytes per parameter, as last sent; used only by the goroutine that calls Next
 	columns []column // of its cursor; used only by the goroutine that calls Receive
@@ -104,8 +105,8 @@ type request struct {
 
 // Next implements wire.Session.
 //
-// QUIT is no command: it is relayed, and the program counts as having hung up. The server closes its
-// end at once, and otherwise chance would decide which end was first.
+// For QUIT, Next relays the packet and returns io.EOF, as if the program had hung up. The server hangs
+// up at once after QUIT, so otherwise chance would decide which side seems to hang up first.
 func (s *session) Next() (*wire.Command, error) {
 	raw, payload, err := readPacket(s.program.R)
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *session) Next() (*wire.Command, error) {
 	return c, nil
 }
 
-// hungUp recognizes the different errors of a connection whose program was killed.
+// hungUp returns io.EOF for each error that the death of the program can cause.
 func hungUp(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return io.EOF
@@ -201,8 +202,8 @@ func (s *session) packet(current *wire.Command) (ends bool, err error) {
 	return ends, err
 }
 
-// lastWords reports whether a packet answers nothing: the server says why it hangs up (MariaDB 1927,
-// MySQL 4031).
+// lastWords reads a packet that answers no command. In it, the server gives its reason for hanging up
+// (MariaDB 1927, MySQL 4031).
 func (s *session) lastWords() (wire.Message, error) {
 	raw, payload, err := readPacket(s.server.R)
 	if err != nil {
@@ -215,8 +216,8 @@ func (s *session) lastWords() (wire.Message, error) {
 	return wire.Message{Raw: raw, Push: true, Text: a.text("")}, nil
 }
 
-// answered fills the answer in. It reports whether the lock wait must be set again before the program
-// receives the answer.
+// answered fills in c.Answer. It reports whether the time-out of lock waits must be set again before
+// the program receives the answer.
 func (s *session) answered(c *wire.Command, q *request) (again bool) {
 	a := &q.answer
 	a.fill(c, q.verb)

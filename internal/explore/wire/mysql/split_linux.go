@@ -21,8 +21,8 @@ func (*session) Commits(current *wire.Command) []byte {
 	return query("COMMIT")
 }
 
-// step reads the server's answer to a BEGIN or COMMIT of the session itself. own is false if an answer to
-// the program comes next.
+// step reads the server's answer to a BEGIN or COMMIT of the session itself. own is false if the next
+// answer is for the program.
 func (s *session) step(current *wire.Command) (m wire.Message, own bool, err error) {
 	begins := current.Step() == wire.Begins
 	if !begins && current.Step() != wire.Commits {
@@ -52,7 +52,7 @@ func (s *session) step(current *wire.Command) (m wire.Message, own bool, err err
 func outside(raw []byte) {
 	a := answer{kind: results}
 	for _, p := range split(raw) {
-		at := 3 // of the status, in an EOF packet
+		at := 3 // offset of the status in an EOF packet
 		switch {
 		case a.phase == begins && len(p.payload) > 0 && p.payload[0] == 0:
 			r := reader{b: p.payload[1:]}
@@ -71,11 +71,12 @@ func outside(raw []byte) {
 	}
 }
 
-// rowCount matches a question about the statement before.
+// rowCount matches a statement that asks for the row count or the diagnostics of the previous
+// statement.
 var rowCount = regexp.MustCompile(`(?i)\bROW_COUNT\s*\(|\bGET\s+DIAGNOSTICS\b`)
 
-// afterSplit handles the first command after a split one, with mu held. The server would answer a
-// question about the command before it with that of the commit.
+// afterSplit refuses a command that asks for the row count of a split command, with mu held. The server
+// would answer with the row count of the COMMIT.
 func (s *session) afterSplit(c *wire.Command) error {
 	if s.split != nil && rowCount.MatchString(c.Text) {
 		return &wire.Refused{Why: fmt.Sprintf("--overlap cannot explore a program that asks %s after a statement that was held; use the number of changed rows that the driver returns, or explore without --overlap", c.Text)}

@@ -7,9 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TimedOut implements wire.Session. It turns the error of an interrupted statement (KILL QUERY: 1317)
-// into that of a lock wait that has lasted too long (1205). Both roll back the statement and not the
-// transaction. GET_LOCK then returns 0 instead of NULL or an error.
+// TimedOut implements wire.Session. It replaces the error of an interrupted statement (KILL QUERY:
+// 1317) by the error of a lock wait time-out (1205). Both errors roll back only the statement. GET_LOCK
+// then returns 0 instead of NULL or an error.
 func (s *session) TimedOut(current *wire.Command, raw []byte) []byte {
 	packets := split(raw)
 	if len(packets) == 0 {
@@ -39,15 +39,15 @@ func (s *session) TimedOut(current *wire.Command, raw []byte) []byte {
 // clip copies the first n bytes.
 func clip(raw []byte, n int) []byte { return append([]byte(nil), raw[:n]...) }
 
-// A packet of a complete answer.
+// A packet is one packet of a complete answer.
 type packet struct {
 	at       int // offset in the answer
 	sequence byte
 	payload  []byte
 }
 
-// split splits an answer into packets. It leaves continued packets in pieces, since such a packet is
-// neither an error nor the answer of a lock.
+// split splits an answer into packets. It does not join fragments, since no error and no answer to a
+// GET_LOCK is longer than one fragment.
 func split(raw []byte) (all []packet) {
 	for at := 0; at+4 <= len(raw); {
 		n := fragment(raw[at:])
@@ -60,7 +60,8 @@ func split(raw []byte) (all []packet) {
 	return all
 }
 
-// gotNoLock builds the answer of a GET_LOCK that waited too long, or returns nil if this one did not.
+// gotNoLock builds the answer of a GET_LOCK after its time-out. It returns nil if the GET_LOCK
+// succeeded, or for another statement.
 func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, binary bool) []byte {
 	a := answer{binary: binary}
 	rowAt := -1
@@ -80,7 +81,7 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 	name := "GET_LOCK"
 	switch {
 	case !killed && (rowAt < 0 || len(a.columns) != 1 || len(a.firstRow) != 1 || a.firstRow[0] != null):
-		return nil // it has the lock, or it is another statement
+		return nil // it got the lock, or it is another statement
 	case !killed:
 		row := packets[rowAt]
 		out = appendPacket(clip(raw, row.at), row.sequence, zeroRow(a.columns[0], binary))

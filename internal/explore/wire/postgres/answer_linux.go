@@ -155,11 +155,11 @@ func (f field) isKey() bool {
 	return false
 }
 
-// shortestKey is the length from which a value of a column that is not named id may be a key. A shorter
-// one may be a quantity.
+// shortestKey is the minimum length of a value that counts as a generated key, in a column that is not
+// named id. A shorter value may be a quantity.
 const shortestKey = 4
 
-// cell returns a value with its column.
+// cell returns a value with the name of its column.
 func (f field) cell(v []byte) wire.Value {
 	name := f.name
 	if name == "?column?" {
@@ -244,7 +244,7 @@ func tagOf(f frame) (tag string, n int64) {
 		if err != nil {
 			break
 		}
-		if end == len(words) { // the count of an INSERT follows a 0, which was once an OID
+		if end == len(words) { // the tag of an INSERT is INSERT 0 n, where 0 was once an OID
 			n = number
 		}
 	}

@@ -16,20 +16,20 @@ const (
 	errDeadlockDetected      = "40P01"
 )
 
-// TimedOut implements wire.Session. pg_cancel_backend ended the statement, which differs from
-// lock_timeout only in its error.
+// TimedOut implements wire.Session. It replaces the error of pg_cancel_backend by that of lock_timeout.
+// The two errors have the same effect.
 func (s *Session) TimedOut(current *wire.Command, raw []byte) []byte {
 	return inPlace(current, raw, errLockNotAvailable, "canceling statement due to lock timeout")
 }
 
-// Deadlocked does the same for a wait that closed a cycle of waits: the answer becomes a deadlock's
-// error (40P01). It returns raw if pg_cancel_backend did not end the statement.
+// Deadlocked replaces the error of pg_cancel_backend by that of a deadlock (40P01). It returns any
+// other answer unchanged.
 func (s *Session) Deadlocked(current *wire.Command, raw []byte) []byte {
 	return inPlace(current, raw, errDeadlockDetected, "deadlock detected")
 }
 
-// inPlace replaces the error of pg_cancel_backend by another one. It keeps the fields that say where in
-// the statement the server waited, and for what.
+// inPlace replaces the error of pg_cancel_backend by the given error. It keeps the fields that say
+// where in the statement the server waited, and for what.
 func inPlace(current *wire.Command, raw []byte, code, message string) []byte {
 	var out []byte
 	found := false
@@ -61,8 +61,8 @@ func errorOf(f frame) (e pgproto3.ErrorResponse) {
 // errorText returns an ErrorResponse for people.
 func errorText(e pgproto3.ErrorResponse) string { return "error " + e.Code + ": " + e.Message }
 
-// fatal reports whether the server hangs up after the ErrorResponse. The field Severity is in the
-// server's language. The other field is not, and exists since version 9.6.
+// fatal reports whether the server hangs up after the ErrorResponse. The server translates the field
+// Severity. It does not translate SeverityUnlocalized, which exists since version 9.6.
 func fatal(f frame) bool {
 	severity := cmp.Or(errorOf(f).SeverityUnlocalized, errorOf(f).Severity)
 	return severity == "FATAL" || severity == "PANIC"

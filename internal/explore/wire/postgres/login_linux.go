@@ -26,8 +26,9 @@ var errTLS = &wire.Refused{Why: "the program asks for TLS at postgres (sslmode=r
 
 // Login implements wire.Session.
 //
-// A program that hangs up after TLS was refused fails with a *wire.Refused. It may come again without
-// TLS: with the default sslmode=prefer some clients (pgx) reconnect, and others (libpq, JDBC) continue.
+// If the program hangs up after TLS was refused, Login fails with a *wire.Refused. With the default
+// sslmode=prefer, some clients (pgx) then reconnect without TLS, and others (libpq, JDBC) continue on
+// the same connection.
 //
 // Login relays a CancelRequest at once, and fails with io.EOF after the server has received it.
 func (s *Session) Login() (id int64, err error) {
@@ -59,7 +60,8 @@ func (s *Session) Account() (user, database string) { return s.user, s.database 
 // A login is the exchange before the program's first command.
 type login struct{ program, server *wire.Socket }
 
-// relay relays the login, from the program's StartupMessage on. It keeps the server's ReadyForQuery.
+// relay relays the login, from the program's StartupMessage on. It returns the server's ReadyForQuery
+// without relaying it.
 func (l login) relay(startup []byte) (id int64, ready frame, err error) {
 	if _, err := l.server.Write(startup); err != nil {
 		return 0, nil, err
@@ -120,8 +122,8 @@ func (l login) startup() ([]byte, error) {
 	}
 }
 
-// cancel relays a CancelRequest. The server hangs up after it has sent the signal, and the program may
-// wait for that.
+// cancel relays a CancelRequest. Then it waits until the server hangs up, since the program may wait
+// for that, too.
 func (l login) cancel(raw []byte) error {
 	if _, err := l.server.Write(raw); err != nil {
 		return err
@@ -130,7 +132,7 @@ func (l login) cancel(raw []byte) error {
 	return io.EOF
 }
 
-// refuse tells the program the reason, in the protocol's own words.
+// refuse tells the program the reason in an ErrorResponse.
 func (l login) refuse(why string) error {
 	raw, err := (&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "0A000", Message: why}).Encode(nil)
 	if err == nil {
@@ -139,7 +141,8 @@ func (l login) refuse(why string) error {
 	return errors.Join(&wire.Refused{Why: why}, err)
 }
 
-// parameters returns the parameters of a StartupMessage. The server itself refuses an unreadable one.
+// parameters returns the parameters of a StartupMessage. If the message is unreadable, the server
+// itself refuses it.
 func parameters(raw []byte) map[string]string {
 	var m pgproto3.StartupMessage
 	_ = m.Decode(append(binary.BigEndian.AppendUint32(nil, pgproto3.ProtocolVersion30), raw[8:]...))
@@ -159,7 +162,7 @@ func replicates(raw []byte) bool {
 	return true
 }
 
-// authenticate relays the program's answer to a request, if there is one.
+// authenticate relays the program's answer to a request of the server, unless that needs no answer.
 func (l login) authenticate(request frame) error {
 	if len(request.body()) < 4 {
 		return errFrame
@@ -178,12 +181,12 @@ func (l login) authenticate(request frame) error {
 	return err
 }
 
-// noTimeouts lets only the schedule end waits, and returns the connection's process id. Some versions
-// lack some of the settings.
+// noTimeouts switches off all time-outs that this version of the server has, so only the schedule ends
+// waits. It returns the process id and the default isolation level.
 const noTimeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.count(pg_catalog.set_config(name, '0', false)) FROM pg_catalog.pg_settings
 	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 
-// timeouts returns the same without a change of settings.
+// timeouts returns the same columns without changing a setting.
 const timeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), 0`
 
 // noDeadlocks lets the explorer find deadlocks before the server does.
@@ -194,8 +197,8 @@ const noDeadlocks = `SET deadlock_timeout = '1h'`
 // setting exists since PostgreSQL 14, and not on every system.
 const noGhosts = `SET client_connection_check_interval = '1s'`
 
-// setUp sends the settings to the server and keeps their answers from the program. It relays notices
-// and parameters that come in between. isolation is the default level of transactions.
+// setUp sends the settings to the server and hides the answers from the program. It relays notices and
+// parameters that come in between. The result is the default isolation level.
 func (l login) setUp(id int64) (isolation string, err error) {
 	timed, question := l.program.Timed(), noTimeouts
 	if timed {

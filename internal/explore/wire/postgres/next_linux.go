@@ -15,32 +15,33 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// firstOfUsers is the lowest number of a function that is not the server's (transam.h, FirstNormalObjectId).
+// firstOfUsers is the lowest OID of a function that a user has created (transam.h,
+// FirstNormalObjectId).
 const firstOfUsers = 16384
 
-// longestText is the shown length of a command with several statements, in bytes.
+// longestText is the maximum length of the shown text of several statements, in bytes.
 const longestText = 2000
 
 // A batch holds the messages that a program has sent since its last command.
 type batch struct {
 	call
 	raw      []byte
-	data     int64    // bytes for COPY
-	copied   bool     // there are bytes for COPY
+	data     int64    // number of bytes for COPY
+	copied   bool     // the batch has bytes for COPY
 	ended    bool     // the bytes for COPY have ended
-	lines    []string // of the executed statements
+	lines    []string // texts of the executed statements
 	length   int      // total length of lines
-	others   []string // all other messages
-	says     []said   // of the executed statements
-	parses   []said   // of the prepared or bound statements
+	others   []string // texts of all other messages
+	says     []said   // analyses of the executed statements
+	parses   []said   // analyses of the prepared or bound statements
 	executes int
-	piece    bool   // it is one of several commands of a transaction, see pipeline
+	piece    bool   // pipeline made it: one of several commands of a batch
 	parts    []part // the executed statements of the extended protocol
 }
 
 func newBatch() *batch { return &batch{call: call{command: &wire.Command{}}} }
 
-// Next implements wire.Session. It ends with the message that makes the server answer.
+// Next implements wire.Session. It reads up to the message that makes the server answer.
 func (s *Session) Next() (*wire.Command, error) {
 	if len(s.parts) > 0 {
 		b := s.parts[0]
@@ -120,8 +121,8 @@ func (s *state) take(b *batch, f frame) (ends bool) {
 	return true
 }
 
-// takeCopy handles the data of a COPY, during which the server ignores Sync and Flush (PostgreSQL 15
-// manual, 55.2.6). Some programs (pgx) send it before they know whether the server wants it.
+// takeCopy handles the data of a COPY. During a COPY, the server ignores Sync and Flush (PostgreSQL 15
+// manual, 55.2.6). Some programs (pgx) send the data before they know whether the server accepts it.
 func (s *state) takeCopy(b *batch, f frame) (ends bool) {
 	if !b.copied {
 		b.copied = true
@@ -182,7 +183,7 @@ func (s *state) takeQuery(b *batch, f frame) {
 	b.result.says = what
 }
 
-// takeExtended handles a message of the extended protocol. The server refuses an unreadable one.
+// takeExtended handles a message of the extended protocol. If it is unreadable, the server refuses it.
 func (s *state) takeExtended(b *batch, f frame) {
 	e := expected{kind: f.kind()}
 	var line string
@@ -259,11 +260,12 @@ func (s *state) takeExtended(b *batch, f frame) {
 	}
 }
 
-// executed adds an executed statement. whole returns its line without a limit; nil if line is complete.
+// executed adds an executed statement. The function whole returns its complete text; nil if line is
+// complete.
 func (b *batch) executed(what said, line string, whole func() string) {
 	b.executes++
 	b.says = append(b.says, what)
-	if b.executes == 1 { // Whole of several statements is not needed: Text shows each one's beginning
+	if b.executes == 1 { // several statements need no Whole: Text shows the beginning of each
 		b.command.Whole = whole
 	} else {
 		b.command.Whole = nil
@@ -306,7 +308,7 @@ func (s *state) finish(b *batch) {
 			c.Gated = c.Gated || s.snapshots && !one.utility() && s.inTransaction()
 		}
 	case b.copied:
-		c.Effect = schedule.Writes // the COPY has decided when it may be sent
+		c.Effect = schedule.Writes // the gate has already held the COPY statement
 	case len(b.expects) > 0 && !(syncs && len(b.expects) == 1):
 		c.Effect = schedule.Reads
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A part is an executed statement of a batch, and where it ends there.
+// A part is an executed statement of a batch, with the offset of its end in the batch.
 type part struct {
 	says         said
 	line         string
@@ -19,9 +19,10 @@ type part struct {
 // mostParts is the number of statements above which a pipeline stays one command.
 const mostParts = 16
 
-// pipeline makes a command of each statement of a batch, if one of several reads rows without a lock: then another
-// connection's write may come in between. A Flush after each one makes the server answer it. The Sync that commits an
-// implicit transaction is a command, too. Any other batch stays whole.
+// pipeline makes one command of each statement of a batch, if the batch has several and one of them
+// reads rows without a lock. So the explorer can run another connection's write between two of them. A
+// Flush after each statement makes the server answer it. The Sync that commits an implicit transaction
+// is a command, too. Any other batch stays whole.
 func (s *state) pipeline(b *batch) []*batch {
 	steps, reads, begins := 0, false, s.status != 'I' || s.implicit
 	for _, one := range b.parts {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Receive implements wire.Session. If the server discards everything up to a Sync, Receive marks the
-// commands Silent that were read and will not be answered, before they are sent.
+// Receive implements wire.Session. After an error, the server may discard everything up to a Sync.
+// Receive then marks the commands that get no answer as Silent, before they are sent.
 func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 	f, err := readFrame(s.server.R)
 	if err != nil {
@@ -42,8 +42,8 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 	return m, nil
 }
 
-// hasCopy handles data that was sent before the server asked for it. It reports whether a COPY takes
-// it.
+// hasCopy handles data that the program sent before the server asked for it. If wanted is false, no
+// COPY takes the data, so the server discards it.
 func (s *state) hasCopy(wanted bool) {
 	for len(s.calls) > 0 && s.calls[0].awaits {
 		next := s.calls[0]
@@ -58,7 +58,7 @@ func (s *state) hasCopy(wanted bool) {
 	}
 }
 
-// pushed returns a message that answers nothing, for people.
+// pushed reports whether a message answers no command, and returns such a message for people.
 func pushed(f frame) (push bool, shown string) {
 	switch f.kind() {
 	case 'A':
@@ -93,8 +93,8 @@ func (s *state) skip() {
 	})
 }
 
-// settle applies the status of a ReadyForQuery. The state of a transaction ends with the transaction,
-// unless the program has already sent more.
+// settle applies the status of a ReadyForQuery. After the end of a transaction, settle forgets the
+// facts about it, unless the program has already sent more commands.
 func (s *state) settle(f frame) {
 	if len(f.body()) > 0 {
 		s.status = f.body()[0]
@@ -150,7 +150,7 @@ func (s *state) feed(c *call, f frame) (ends bool) {
 	return c.extended && !c.synced && len(c.expects) == 0
 }
 
-// head returns the message that the server answers next.
+// head returns the program's message that the server answers next.
 func (c *call) head() (e expected) {
 	if len(c.expects) > 0 {
 		e = c.expects[0]
@@ -166,7 +166,7 @@ func (c *call) pop() {
 	c.result = result{says: c.result.says}
 }
 
-// undo forgets the statements that were to be prepared and got no answer.
+// undo forgets each statement for which the server did not answer the Parse.
 func (s *state) undo(c *call) {
 	for _, e := range c.expects {
 		if e.kind != 'P' || e.statement == nil || s.statements[e.name] != e.statement {

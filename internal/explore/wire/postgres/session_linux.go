@@ -3,22 +3,22 @@
 //
 // A command is one unit that the server answers as a whole: a Query, or an extended batch up to its
 // Sync or Flush. The session relays bytes unchanged, with three exceptions. It refuses a request for
-// TLS or GSSAPI encryption. It switches off the settings that end waits before the program's first
-// command. It can give an interrupted wait another error.
+// TLS or GSSAPI encryption. Before the program's first command, it switches
+// off the settings that end waits. It can give an interrupted wait another error.
 //
 //	Query                        gated      answered up to ReadyForQuery, or to CopyInResponse
 //	Parse ... Execute Sync       gated      the same
-//	Parse ... Execute Flush      gated      answered when each of them is
+//	Parse ... Execute Flush      gated      answered when the server has answered each message
 //	Sync after that              gated      it commits
 //	Parse, Describe, Close Sync  passes
-//	CopyData ... CopyDone        passes     COPY, which came before, was gated
+//	CopyData ... CopyDone        passes     the gate held the COPY before
 //	FunctionCall                 gated
 //	Terminate                    passes     not answered
 //	CancelRequest                passes     on a connection of its own; see Login
 //
-// A program can set statement_timeout, lock_timeout or deadlock_timeout itself. It can also restore
-// those of its role or database by RESET ALL or DISCARD ALL. The session does not see that, and from
-// then on real time decides.
+// A program can set statement_timeout, lock_timeout or deadlock_timeout itself. With RESET ALL or
+// DISCARD ALL, it can also restore the settings of its role or database. The session does not notice
+// this, so from then on real time can end a wait.
 package postgres
 
 import (
@@ -29,7 +29,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is PostgreSQL's. catalog returns the code of the database; nil while it is unknown.
+// Protocol returns the protocol of PostgreSQL. catalog returns the database's tables and routines; nil
+// while they are unknown.
 func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 	return wire.Protocol{Name: "postgres", Open: func(program, server *wire.Socket) wire.Session {
 		return &Session{program: program, server: server, state: state{catalog: catalog, statements: map[string]*prepared{}, portals: map[string]*portal{}}}
@@ -44,14 +45,14 @@ type Session struct {
 	parts []*batch // the rest of a pipeline, used only by the goroutine that calls Next
 
 	mu    sync.Mutex // guards state
-	state            // common to both directions
+	state            // shared by both directions
 }
 
-// A state is the known state of a connection, from the messages of both sides: the prepared statements,
+// A state is the state of a connection, as the messages of both sides show it: the prepared statements,
 // the commands that wait for an answer, and whether a transaction is open. It determines the effect of
 // a command and the end of its answer.
 type state struct {
-	catalog    func() *effect.Catalog // nil: it stays unknown
+	catalog    func() *effect.Catalog // nil: the catalog is never known
 	statements map[string]*prepared   // by their names
 	portals    map[string]*portal
 	calls      []*call // sent by the program and not answered
@@ -99,7 +100,7 @@ type call struct {
 	expects  []expected // messages of the extended protocol, in order
 	extended bool
 	synced   bool // it ends with ReadyForQuery: it has a Sync, or is a Query or a FunctionCall
-	awaits   bool // it has data for a COPY that was not answered
+	awaits   bool // it has data for a COPY that the server has not answered
 	onlyData bool // it has only such data
 	opened   bool // a transaction was open at its first answer
 	begun    bool // opened is known
@@ -109,7 +110,7 @@ type call struct {
 	refused bool // the server has answered with an error
 }
 
-// An expected is a message of the extended protocol that the server answers.
+// An expected is a message of the extended protocol that the server has to answer.
 type expected struct {
 	kind      byte // P, B, D, E, C, S as the program sends them; c: CopyDone or CopyFail
 	name      string
@@ -118,8 +119,8 @@ type expected struct {
 	before    *prepared // for P: the statement that had the name before
 }
 
-// inTransaction reports whether a transaction may be open once everything that was sent is answered. mu
-// must be held.
+// inTransaction reports whether a transaction may be open after the server has answered all commands so
+// far. mu must be held.
 func (s *state) inTransaction() bool {
 	if s.status != 'I' || s.implicit {
 		return true

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// own is the name of the session's prepared statements and portals. A Query, or a statement without a
-// name, would drop the program's statement without a name.
+// own is the name of the session's prepared statements and portals. A Query or an unnamed statement
+// would drop the program's unnamed statement.
 const own = "oversell"
 
 // Opens implements wire.Splitter.
@@ -18,8 +18,8 @@ func (*Session) Opens(*wire.Command) []byte { return ask("BEGIN") }
 // Commits implements wire.Splitter.
 func (*Session) Commits(*wire.Command) []byte { return ask("COMMIT") }
 
-// ask returns a batch that executes a statement of the session itself. It first closes what a failed
-// batch has left behind. Closing what does not exist is no error.
+// ask returns a batch that executes a statement of the session itself. It first closes the statement
+// and the portal that a failed batch may have left. Closing a missing one is no error.
 func ask(sql string) (raw []byte) {
 	statement, portal := &pgproto3.Close{ObjectType: 'S', Name: own}, &pgproto3.Close{ObjectType: 'P', Name: own}
 	for _, m := range []pgproto3.FrontendMessage{
@@ -54,9 +54,9 @@ func step(current *wire.Command, f frame) (m wire.Message, err error) {
 	return m, nil
 }
 
-// refuse makes the error of a COMMIT the answer to its command. Such errors come from deferred constraints
-// and from SERIALIZABLE. Without the two steps, the error takes the place of a Query's CommandComplete, and
-// follows that of a batch.
+// refuse makes the error of a COMMIT the answer to its command. Such errors come from deferred
+// constraints and from SERIALIZABLE. A server that executes the command in one step sends the error
+// instead of the CommandComplete of a Query, or after the CommandComplete of a batch.
 func refuse(current *wire.Command, refusal frame) {
 	var out []byte
 	all := frames(current.Answer.Raw)

@@ -7,20 +7,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// A said describes a statement by its text. The zero said Writes, and is gated.
+// A said is the analysis of one statement's text. The zero value means a write, which waits at the
+// gate.
 type said struct {
 	effect.Statement
 	upper    string // the text in capitals
-	isolates bool   // from here on a transaction may be above READ COMMITTED
-	lasting  bool   // not only this transaction
-	level    string // the isolation level that it sets from here on, in capitals; "": none
+	isolates bool   // it may raise the isolation level above READ COMMITTED
+	lasting  bool   // the level also applies to later transactions
+	level    string // the isolation level that it sets, in capitals; "": none
 }
 
 // namedLevel matches the isolation level that a SET, a BEGIN or a START TRANSACTION names
 // (PostgreSQL 15 manual, SET TRANSACTION).
 var namedLevel = regexp.MustCompile(`^(?:SET|BEGIN|START)\b.*ISOLATION\b.*?\b(SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)\b`)
 
-// known returns the code of the database; nil if it is unknown.
+// known returns the catalog of the database's tables and routines; nil if it is unknown.
 func (s *state) known() *effect.Catalog {
 	if s.catalog == nil {
 		return nil
@@ -28,7 +29,7 @@ func (s *state) known() *effect.Catalog {
 	return s.catalog()
 }
 
-// said returns what a prepared statement says. mu must be held.
+// said returns the analysis of a prepared statement. mu must be held.
 func (s *state) said(p *prepared) said {
 	if c := s.known(); p.by != c && p.sql != "" {
 		p.says, p.by = says(p.sql, c), c
@@ -47,7 +48,8 @@ func says(sql string, c *effect.Catalog) said {
 	return s
 }
 
-// holds reports whether it may leave a named lock, or listens.
+// holds reports whether the connection may have a named lock, or listen to a channel, after the
+// statement.
 func (s said) holds() bool {
 	switch s.Verb {
 	case "CALL", "DO", "EXECUTE", "LISTEN", "":

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// longestValue is the number of bytes of a value that are used.
+// longestValue is the maximum length of a shown value, in bytes.
 const longestValue = 1000
 
 const null = "NULL"
@@ -31,7 +31,8 @@ func inlined(bind *pgproto3.Bind, types []uint32) (values []string) {
 	return values
 }
 
-// format returns the format of value i: text if none is given, one for all, or one each.
+// format returns the format of value i. The list formats is empty (text), has one entry for all values,
+// or one for each.
 func format(formats []int16, i int) int16 {
 	switch {
 	case len(formats) == 1:
@@ -42,7 +43,7 @@ func format(formats []int16, i int) int16 {
 	return pgproto3.TextFormat
 }
 
-// literal returns a parameter as SQL writes it; nil is NULL.
+// literal returns a parameter as an SQL literal. A nil value is NULL.
 func literal(v []byte, oid uint32, format int16) string {
 	if v == nil {
 		return null
@@ -61,20 +62,20 @@ var number = regexp.MustCompile(`^-?[0-9]{1,18}(\.[0-9]{1,18})?$`)
 
 var digits = regexp.MustCompile(`^[-+0-9.eE]{1,100}$`)
 
-// Types whose binary form is the text.
+// characters lists the types with the same binary and text form.
 var characters = map[uint32]bool{
 	pgtype.TextOID: true, pgtype.VarcharOID: true, pgtype.BPCharOID: true, pgtype.NameOID: true, pgtype.JSONOID: true,
 	pgtype.UnknownOID: true, pgtype.XMLOID: true, pgtype.QCharOID: true,
 }
 
-// Types whose values are written without quotes.
+// numbers lists the types with values that need no quotes.
 var numbers = map[uint32]bool{
 	pgtype.Int2OID: true, pgtype.Int4OID: true, pgtype.Int8OID: true, pgtype.OIDOID: true,
 	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.NumericOID: true,
 }
 
-// show returns a value for people. bare reports that it needs no quotes: it is a number, or a
-// placeholder for a value that is not shown. A time differs in each run, and gets the same placeholder.
+// show returns a value for people. The result bare is true if the value needs no quotes, as a number or
+// a placeholder. All times get the same placeholder, since they differ in each run.
 func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	switch oid {
 	case pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.TimeOID, pgtype.TimetzOID:
@@ -98,7 +99,7 @@ func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	return fmt.Sprintf("<%d bytes>", len(v)), true
 }
 
-// types has PostgreSQL's types. Goroutines may share it, since decoding only reads it.
+// types holds PostgreSQL's types. Goroutines may share it, since decoding only reads it.
 var types = pgtype.NewMap()
 
 // decoded returns a value from its binary form.

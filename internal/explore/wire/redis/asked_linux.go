@@ -9,22 +9,22 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An asked is a command without a complete answer yet. Receive reads the answer by its fields.
+// An asked is a command without a complete answer. Its fields tell Receive how to read the answer.
 type asked struct {
 	effect.Redis
 	text   string
 	gated  bool
 	effect schedule.Effect
-	hello  int          // the protocol that it asks for; 0: none
+	hello  int          // the protocol version that a HELLO asks for; 0: none
 	db     int          // the database that it selects; -1: none
 	begins *transaction // for MULTI
 	runs   *transaction // for EXEC
-	before int          // the database before it
-	after  int          // the database after it, unless it is refused
+	before int          // the database before the command
+	after  int          // the database after the command, unless Redis refuses it
 	mute   bool         // the program does not want its answer
 
 	listens string // the word at the start of its confirmations, such as "subscribe"; "" if it has none
-	left    int    // number of confirmations to come; 0: one for each current channel, or one
+	left    int    // number of confirmations to come; 0: one for each current channel, at least one
 }
 
 // A transaction is a MULTI with the commands queued since.
@@ -46,8 +46,8 @@ func newAsked(args [][]byte) *asked {
 	return a
 }
 
-// judge decides from the answer whether the command has changed something, and whether it has failed. In
-// doubt it counts as a change, which only makes other buyers ask once more.
+// judge decides from the answer whether the command has changed something, and whether it has failed.
+// In doubt, judge reports a change. That only makes polling buyers ask once more.
 func (a *asked) judge(v *value) (changed, failed bool) {
 	switch {
 	case a.runs != nil && v.kind == '*' && !v.null:
@@ -60,7 +60,7 @@ func (a *asked) judge(v *value) (changed, failed bool) {
 	return a.Outcome(v.tells())
 }
 
-// tells interprets the value as an answer.
+// tells classifies an answer.
 func (v *value) tells() effect.RedisAnswer {
 	switch {
 	case v.isError() && bytes.HasPrefix(v.text, []byte("NOSCRIPT ")):
@@ -77,8 +77,8 @@ func (v *value) tells() effect.RedisAnswer {
 	return effect.Value
 }
 
-// judge: EXEC has changed something if one of its commands has. It has failed if one of them has failed
-// and nothing was changed.
+// judge reports for an EXEC a change if a queued command changed something, and a failure if one failed
+// and none changed anything.
 func (t *transaction) judge(v *value) (changed, failed bool) {
 	if v.left || len(v.items) != len(t.queue) {
 		return true, false // the answer has more values than were read
@@ -90,7 +90,7 @@ func (t *transaction) judge(v *value) (changed, failed bool) {
 	return changed, failed && !changed
 }
 
-// effect returns Reads if no queued command writes.
+// effect returns Writes if a queued command writes, and Reads otherwise.
 func (t *transaction) effect() schedule.Effect {
 	for _, a := range t.queue {
 		if a.effect == schedule.Writes {

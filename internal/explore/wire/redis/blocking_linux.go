@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// limit returns how long a command may wait, for wire.Command.Limit, and the same command with an
-// unreachable timeout. A command that cannot wait, or that Redis will refuse, has neither.
+// limit returns the time-out of a blocking command, for wire.Command.Limit, and the same command
+// without a time-out. For a command that cannot wait, or that Redis will refuse, it returns 0 and nil.
 func limit(q *request) (limit time.Duration, unlimited []byte) {
 	i, seconds, blocks := effect.RedisTimeout(q.args)
 	if !blocks || i >= len(q.args) {

@@ -10,7 +10,7 @@ func newChannels() channels {
 	return channels{"subscribe": {}, "psubscribe": {}, "ssubscribe": {}}
 }
 
-// none reports whether no message can come.
+// none reports whether the connection has no subscription.
 func (c channels) none() bool {
 	for _, names := range c {
 		if len(names) > 0 {

@@ -64,7 +64,7 @@ func (r *reader) message() (v value, raw []byte, err error) {
 	return v, r.raw, nil
 }
 
-// fill sets the texts when the raw bytes no longer move.
+// fill sets the texts. Call it when raw is complete, since appending to raw may move it.
 func (v *value) fill(raw []byte) {
 	v.text = raw[v.start:v.end]
 	for i := range v.items {
@@ -72,7 +72,7 @@ func (v *value) fill(raw []byte) {
 	}
 }
 
-// isError reports whether the server has refused.
+// isError reports whether the server has refused the command.
 func (v *value) isError() bool { return v.kind == '-' || v.kind == '!' }
 
 // isZero reports whether the value is 0 or false.

@@ -7,10 +7,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Receive implements wire.Session. In RESP3 the type tells a push from an answer, except that the
-// confirmations of SUBSCRIBE are pushes that answer it. In RESP2 a push is an array that begins with
-// "message", "pmessage" or "smessage", on a connection that has subscribed. There Redis accepts no
-// command with such an answer.
+// Receive implements wire.Session. In RESP3, a push has its own type. The confirmations of SUBSCRIBE
+// have that type too, but answer the command. In RESP2 a push is an array that begins with "message",
+// "pmessage" or "smessage", on a connection with a subscription. On such a connection, Redis accepts no
+// command that could have this answer.
 func (s *session) Receive(current *wire.Command) (wire.Message, error) {
 	v, raw, err := s.answers.message()
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *session) Receive(current *wire.Command) (wire.Message, error) {
 		return m, nil
 	case v.kind == '>', !s.heard.none():
 		if strings.HasSuffix(word, "subscribe") {
-			s.heard.confirmed(word, &v) // a shard that has moved away
+			s.heard.confirmed(word, &v) // Redis ends the subscription to a shard that has moved
 		}
 		m.Push, m.Text = true, pushText(&v)
 		return m, nil
@@ -52,7 +52,7 @@ func (s *session) Receive(current *wire.Command) (wire.Message, error) {
 	return m, nil
 }
 
-// end handles v, the last value of the answer to a.
+// end handles the last value of an answer.
 func (s *session) end(o *wire.Command, a *asked, v *value) {
 	delete(s.asked, o)
 	o.Answer.Text = answerText(v)

@@ -14,7 +14,7 @@ const maxArguments = 1 << 20
 
 // A request is a command as the program sent it.
 type request struct {
-	raw  []byte   // includes the empty commands before it, which no server answers
+	raw  []byte   // includes the empty commands before it, which Redis does not answer
 	args [][]byte // slices of raw, except for an inline command
 	at   []int    // where each argument begins in raw, including the line with its length; nil for an inline command
 }
@@ -46,7 +46,7 @@ func (r *reader) request() (request, error) {
 	}
 }
 
-// Words returns the words of a command as the program sent it; nil if it is none.
+// Words returns the words of a command as the program sent it; nil if raw is not a command.
 func Words(raw []byte) (words []string) {
 	r := reader{from: bufio.NewReader(bytes.NewReader(raw))}
 	q, err := r.request()

@@ -47,11 +47,11 @@ func newSession(program, server *wire.Socket) *session {
 	}
 }
 
-// Login asks for the client id and keeps the answer. A server without a password answers at once, so a
-// silent program delays nothing. A server with a password tells the id only after the password. Then
-// Login relays the program's commands ungated until AUTH or HELLO has succeeded; until then the server
-// does nothing else for it. A program that stays silent is waited for as usual, without being counted.
-// The id is 0 if the user may not ask for it (ACL).
+// Login asks for the client id and hides the answer from the program. A server with a password refuses
+// the question before the password. Then Login relays the program's commands without the gate until
+// AUTH or HELLO succeeds; before that, the server executes nothing else. Login waits as long as the
+// program takes, and Gate.Busy does not count that time. The id is 0 if the user may not ask for it
+// (ACL).
 func (s *session) Login() (int64, error) {
 	for {
 		id, locked, err := s.ask()
@@ -86,8 +86,8 @@ func (s *session) ask() (id int64, locked bool, err error) {
 	return 0, v.isError() && bytes.HasPrefix(v.text, []byte("NOAUTH")), nil
 }
 
-// authenticate relays until an answer says that the password was right. The server's socket rests while
-// it waits for the program.
+// authenticate relays until the server has accepted the password. While it waits for the program, Busy
+// counts neither socket.
 func (s *session) authenticate() error {
 	for {
 		s.server.Rest()
@@ -188,7 +188,7 @@ func (s *session) command(q *request) (*wire.Command, error) {
 	return o, nil
 }
 
-// unframed returns why a command is refused; "" if it is not.
+// unframed returns the reason for refusing a command; "" if there is none.
 func unframed(name, sub, word string) string {
 	switch name {
 	case "MONITOR", "SYNC", "PSYNC":
@@ -201,7 +201,7 @@ func unframed(name, sub, word string) string {
 	return ""
 }
 
-// reply makes the server answer a CLIENT REPLY in any case.
+// reply returns the bytes to send for a CLIENT REPLY, such that the server always answers.
 func (s *session) reply(a *asked, q *request, mode string) []byte {
 	switch mode {
 	case "ON":
@@ -219,8 +219,8 @@ func (s *session) reply(a *asked, q *request, mode string) []byte {
 	return encode([][]byte{[]byte("CLIENT"), []byte("REPLY"), []byte("ON")})
 }
 
-// transact handles MULTI and the commands that end it. It returns the command that the next answer belongs
-// to: a, or a placeholder for a queued command.
+// transact handles MULTI and the commands that end it. It returns the command itself or, if Redis only
+// queues it, a placeholder for the answer QUEUED.
 func (s *session) transact(a *asked) *asked {
 	switch {
 	case a.Name == "RESET":
@@ -250,7 +250,8 @@ func (s *session) transact(a *asked) *asked {
 	return a
 }
 
-// use records the database before the answer, since further commands may already have been sent.
+// use records the selected database before the answer comes, since the program may already have sent
+// more commands.
 func (s *session) use(a *asked) {
 	if a.db >= 0 {
 		s.database = a.db

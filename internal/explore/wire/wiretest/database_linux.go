@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// OpenDB opens one connection, which is not pooled with others.
+// OpenDB opens a database with at most one connection, until the test ends.
 func OpenDB(t testing.TB, driver, name string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, name)
@@ -17,7 +17,7 @@ func OpenDB(t testing.TB, driver, name string) *sql.DB {
 	return db
 }
 
-// Exec runs a statement, also in a cleanup, where the context of the test has ended.
+// Exec runs a statement. It works in a cleanup too, since it does not use the test's context.
 func Exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	t.Helper()
 	if _, err := db.Exec(statement, args...); err != nil {

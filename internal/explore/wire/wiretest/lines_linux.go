@@ -36,8 +36,8 @@ func (l lines) Receive(*wire.Command) (wire.Message, error) {
 
 func (lines) TimedOut(_ *wire.Command, raw []byte) []byte { return raw }
 
-// Echo returns the address of a gate to a server whose commands are lines, until the test ends. The server
-// answers with the same line each command that is not silent.
+// Echo starts a server and a gate in front of it, until the test ends, and returns the gate's address.
+// Each line is a command. The server answers it with the same line, unless the line is one of silent.
 func Echo(t testing.TB, gate wire.Gate, silent ...string) (address string) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")

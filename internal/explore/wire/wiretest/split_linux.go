@@ -7,15 +7,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Splitting is an open Gate for one connection. It makes two steps of each command that Autocommits.
+// A Splitting is an open Gate for one connection. It divides each command with Autocommits into two
+// steps.
 type Splitting struct {
 	Recorder
-	between func(o *wire.Command) // called between the two steps; nil: every command stays one step
+	between func(o *wire.Command) // called between the two steps; nil: no command is divided
 	ended   chan struct{}
 }
 
-// NewSplitting returns a gate that calls between with each command between its two steps, from a
-// goroutine of its connection. If between is nil, every command stays one step.
+// NewSplitting returns a gate that calls the function between after the first of the two steps of a
+// command, on a goroutine of the connection. If between is nil, the gate divides no command.
 func NewSplitting(between func(o *wire.Command)) *Splitting {
 	return &Splitting{between: between, ended: make(chan struct{})}
 }

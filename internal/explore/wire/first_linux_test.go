@@ -28,7 +28,7 @@ func (g *ordered) First(o *wire.Command) {
 		if p == o {
 			g.early <- o
 		}
-	case <-time.After(50 * time.Millisecond): // the test does not depend on this time: the answer takes far less
+	case <-time.After(50 * time.Millisecond): // long enough: the answer takes far less time
 	}
 }
 
@@ -42,7 +42,7 @@ func (g *ordered) Passed(o *wire.Command) {
 // An attentive gate returns from Passed slowly, and observes the program meanwhile.
 type attentive struct {
 	wire.Open
-	returned chan struct{} // set when the program's call returns
+	returned chan struct{} // receives when the program's call returns
 	passed   chan *wire.Command
 	left     chan error
 	early    chan struct{}
@@ -52,15 +52,15 @@ func (g *attentive) Passed(o *wire.Command) {
 	select {
 	case <-g.returned:
 		g.early <- struct{}{}
-	case <-time.After(50 * time.Millisecond): // the test does not depend on this time: the call takes far less
+	case <-time.After(50 * time.Millisecond): // long enough: the call takes far less time
 	}
 	g.passed <- o
 }
 
 func (g *attentive) Left(_ *wire.Conn, err error) { g.left <- err }
 
-// TestPassed: the gate learns that a command has ended before the program can act on its answer. It
-// learns nothing of a command whose connection ends.
+// TestPassed: Passed returns before the program can act on the answer of a command. If the connection
+// ends before the answer, Passed is not called.
 func TestPassed(t *testing.T) {
 	address := localservertest.Redis(t).Addr
 	gate := &attentive{returned: make(chan struct{}), passed: make(chan *wire.Command, 8), left: make(chan error, 8), early: make(chan struct{}, 8)}
@@ -95,8 +95,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestFirst: no command reaches its server before the gate knows that it is the first. Otherwise
-// the gate could learn of its end before its beginning.
+// TestFirst: no command reaches its server before First has returned. Otherwise Passed could be called
+// for a command before First.
 func TestFirst(t *testing.T) {
 	address := localservertest.Redis(t).Addr
 	gate := &ordered{passed: make(chan *wire.Command), early: make(chan *wire.Command, 8)}

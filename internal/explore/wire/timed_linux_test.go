@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// A clocked gate either keeps the program's time-outs or removes them.
+// A clocked gate keeps the program's time-outs if timed is true, and removes them otherwise.
 type clocked struct {
 	wire.Open
 	timed bool

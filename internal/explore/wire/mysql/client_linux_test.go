@@ -22,8 +22,8 @@ type client struct {
 
 const clientCapabilities = 1<<0 | 1<<3 | 1<<9 | 1<<13 | 1<<15 | 1<<16 | 1<<17 | 1<<19 // LONG_PASSWORD, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH
 
-// dial connects and logs in. It also sets the capabilities in more, even if the server has not
-// offered them.
+// dial connects and logs in. The parameter more lists capabilities that it sets even if the server has
+// not offered them.
 func dial(t testing.TB, address, password string, more uint32) *client {
 	t.Helper()
 	c := greet(t, address, password)
@@ -54,7 +54,7 @@ func (c *client) response(capabilities uint32) []byte {
 	b = binary.LittleEndian.AppendUint32(b, 1<<24)
 	b = append(b, 45)
 	b = append(b, make([]byte, 19)...)
-	b = append(b, 0xff, 0xff, 0, 0) // MariaDB's extended capabilities, used if the client counts as MariaDB's
+	b = append(b, 0xff, 0xff, 0, 0) // MariaDB's extended capabilities, for a client that looks like MariaDB's
 	b = append(b, "shop\x00"...)
 	scrambled := scramble(c.challenge, c.password)
 	b = append(append(b, byte(len(scrambled))), scrambled...)
@@ -169,7 +169,7 @@ func (c *client) prepare(sql string) uint32 {
 	return binary.LittleEndian.Uint32(head[1:])
 }
 
-// execute sends STMT_EXECUTE. rest follows the iteration count.
+// execute sends STMT_EXECUTE. The bytes of rest follow the iteration count.
 func (c *client) execute(id uint32, flags byte, rest ...byte) {
 	c.t.Helper()
 	b := binary.LittleEndian.AppendUint32(nil, id)

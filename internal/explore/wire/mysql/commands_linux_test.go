@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestCommands: how commands and their answers are recorded.
+// TestCommands checks the text, effect and answer of each kind of command.
 func TestCommands(t *testing.T) {
 	const (
 		writes = schedule.Writes
@@ -84,7 +84,7 @@ func TestCommands(t *testing.T) {
 	for _, c := range cases {
 		rows, err := db.Query(c.sql, c.args...)
 		if err != nil {
-			continue // the server is named in the answer
+			continue // the error says what failed
 		}
 		for more := true; more; more = rows.NextResultSet() {
 			for rows.Next() {
@@ -143,7 +143,7 @@ func flags(o *wire.Command) string {
 	return strings.Join(all, " ")
 }
 
-// TestTLS: a program that insists on TLS is told what to do, and so is the user.
+// TestTLS: if a program insists on TLS, the program and the user read what to do.
 func TestTLS(t *testing.T) {
 	g, address, password := proxy(t)
 	c := greet(t, address, password)
@@ -186,7 +186,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestSwitchedLogin: the login uses another plugin than the one in the greeting.
+// TestSwitchedLogin logs in with another plugin than the greeting names.
 func TestSwitchedLogin(t *testing.T) {
 	setup := admin(t)
 	if _, err := setup.Exec("INSTALL SONAME 'auth_ed25519'"); err != nil {
@@ -205,11 +205,11 @@ func TestSwitchedLogin(t *testing.T) {
 	}
 }
 
-// TestKilled: a connection that the server ends gets the server's last message, if there is one.
+// TestKilled: if the server ends a connection, the program receives the server's last message.
 func TestKilled(t *testing.T) {
 	server, password := mariadb(t)
 	killer := admin(t)
-	wiretest.Exec(t, killer, "DO 1") // its connection is not the newest
+	wiretest.Exec(t, killer, "DO 1") // open this connection first, so that it is not the newest
 	ends := func(address string, id func() int64) string {
 		c := dial(t, address, password, 0)
 		wiretest.Exec(t, killer, fmt.Sprintf("KILL %d", id()))

@@ -32,7 +32,7 @@ func TestGreetingMySQL8(t *testing.T) {
 	}
 }
 
-// TestReply: which capabilities a program may not use, and which ones are removed.
+// TestReply checks which capabilities are refused, and which are removed.
 func TestReply(t *testing.T) {
 	for _, c := range []struct {
 		payload string
@@ -55,8 +55,8 @@ func TestReply(t *testing.T) {
 }
 
 // TestCachingSHA2 follows the documentation (MySQL Source Code Documentation, "Caching_sha2
-// Information"). After CHANGE_USER, each message of the server except "known already" ends an
-// answer, so that the program sends the next one.
+// Information"). After CHANGE_USER, each packet of the server ends an answer, so that the program sends
+// its next packet. The packet "known already" does not.
 func TestCachingSHA2(t *testing.T) {
 	for payload, want := range map[string]bool{
 		"\xfecaching_sha2_password\x00abcdefghijklmnopqrst\x00": true,
@@ -73,7 +73,7 @@ func TestCachingSHA2(t *testing.T) {
 	}
 }
 
-// TestLockLimit: how long a program lets GET_LOCK wait.
+// TestLockLimit checks the time-out that lockLimit finds in a GET_LOCK.
 func TestLockLimit(t *testing.T) {
 	for sql, want := range map[string]time.Duration{
 		"SELECT GET_LOCK('a', 1)": time.Second, "do get_lock ( 'a' , 0.5 )": 500 * time.Millisecond, "SELECT GET_LOCK('a', '2') AS got": 2 * time.Second,
@@ -158,8 +158,8 @@ func TestAssembler(t *testing.T) {
 	}
 }
 
-// FuzzAnswer: a server's bytes are parsed without a panic. The result is the same for all bytes at
-// once and for byte by byte.
+// FuzzAnswer: parsing a server's bytes never panics. The result does not depend on the pieces in which
+// they arrive.
 func FuzzAnswer(f *testing.F) {
 	ok := appendPacket(nil, 1, []byte("\x00\x01\x05\x02\x00\x00\x00"))
 	column := appendPacket(appendPacket(nil, 1, []byte{1}), 2, lockColumn("a"))

@@ -72,7 +72,7 @@ func admin(t testing.TB) *sql.DB {
 	return open(t, address, password, "multiStatements=true")
 }
 
-// A gate is never closed. Its commands may be read once a connection has ended.
+// A gate holds no command. Read its commands only after a connection has ended.
 type gate struct {
 	wiretest.Recorder
 	joined chan *wire.Conn

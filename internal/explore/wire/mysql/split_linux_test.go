@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// TestSplit: the program gets the same bytes for a statement of two steps. Another connection sees its
-// changes only after the second one.
+// TestSplit: for a statement in two steps, the program gets the same bytes as in one. Another
+// connection sees the changes only after the second step.
 func TestSplit(t *testing.T) {
 	address, password := mariadb(t)
 	other := admin(t)
@@ -48,7 +48,7 @@ func TestSplit(t *testing.T) {
 		db := open(t, wiretest.Proxy(t, g, mysql.Protocol(nil), address), password, "multiStatements=true")
 		for _, s := range statements {
 			before := ""
-			if s.split { // otherwise the table may be locked
+			if s.split { // if not split, a locked table could block this query
 				before = sum()
 			}
 			if rows, err := db.Query(s.sql, s.args...); err == nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// late is a protocol that reports interrupted commands as timed out, as a schedule does for an
-// event.
+// late is a protocol that reports an interrupted command as timed out, as the event timeout does.
 func late() wire.Protocol {
 	p := mysql.Protocol(nil)
 	open := p.Open
@@ -42,8 +41,8 @@ func (s *lateSession) Receive(current *wire.Command) (wire.Message, error) {
 	return m, err
 }
 
-// TestTimedOut: the program sees an interrupted statement as the server's own lock wait time-out,
-// as text and prepared. GET_LOCK returns 0.
+// TestTimedOut: for an interrupted statement, sent as text or prepared, the program gets the error of a
+// lock wait time-out. GET_LOCK returns 0.
 func TestTimedOut(t *testing.T) {
 	address, password := mariadb(t)
 	holder := admin(t)
@@ -94,7 +93,7 @@ func TestTimedOut(t *testing.T) {
 	}
 }
 
-// outcomeOf returns the single value, or the error.
+// outcomeOf returns the query's single value, or its error.
 func outcomeOf(db *sql.DB, query string, args []any) string {
 	rows, err := db.Query(query, args...)
 	if err != nil {
@@ -120,7 +119,7 @@ func kill(t *testing.T, db *sql.DB, id int64) {
 	defer cancel()
 	for {
 		var waits int
-		// No other test waits for a row. (INNODB_TRX is not refreshed while it is polled.)
+		// No other test waits for a row. (The server does not refresh INNODB_TRX for frequent queries.)
 		err := db.QueryRowContext(ctx, `SELECT (SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Innodb_row_lock_current_waits')
 			+ (SELECT count(*) FROM information_schema.processlist WHERE id = ? AND state = 'User lock')`, id).Scan(&waits)
 		require.NoError(t, err)

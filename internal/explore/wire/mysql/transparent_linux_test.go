@@ -34,9 +34,9 @@ func TestTransparentMySQL(t *testing.T) {
 			drive(t, open(t, address, password, "multiStatements=true&parseTime=true&maxAllowedPacket=0"))
 		},
 		"by hand": func(t *testing.T, address string) { byHand(t, dial(t, address, password, 0)) },
-		// These capabilities were not offered; mysql2 sets them nevertheless.
+		// The server has not offered these capabilities, but mysql2 sets them.
 		"greedy": func(t *testing.T, address string) { byHand(t, dial(t, address, password, 1<<5|1<<7|1<<24|1<<25|1<<27)) },
-		// A client that counts as MariaDB's, since it does not set a certain bit.
+		// Without this bit, a client looks like MariaDB's.
 		"MariaDB": func(t *testing.T, address string) {
 			c := greet(t, address, password)
 			c.send(1, c.response(clientCapabilities&^1))
@@ -191,7 +191,7 @@ func drive(t *testing.T, db *sql.DB) {
 	if err := db.QueryRow("SELECT ? AS big", big).Scan(&back); err != nil || !bytes.Equal(big, back) {
 		t.Errorf("17 MiB: %d bytes came back, %v", len(back), err)
 	}
-	exact := (1<<24 - 1) - 1 - len("SELECT length('')") // a packet that is followed by an empty one
+	exact := (1<<24 - 1) - 1 - len("SELECT length('')") // an empty packet must follow this one
 	var length int
 	if err := db.QueryRow("SELECT length('" + strings.Repeat("a", exact) + "')").Scan(&length); err != nil || length != exact {
 		t.Errorf("length %d, %v; want %d", length, err, exact)
@@ -333,7 +333,7 @@ func TestLoginAgain(t *testing.T) {
 	}
 	run("SET autocommit = 0")
 	run("INSERT INTO again VALUES (1)")
-	// With a wrong password, since the server sends a new challenge.
+	// This password is wrong for the server's new challenge, so the login continues.
 	change := append([]byte("\x11shop\x00\x14"), scramble(make([]byte, 20), password)...)
 	c.send(0, append(change, "shop\x00\x2d\x00mysql_native_password\x00"...))
 	if got := c.login(); got[0] != 0 {

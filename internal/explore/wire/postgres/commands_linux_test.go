@@ -25,7 +25,7 @@ const (
 	local  = schedule.Local
 )
 
-// TestCommands: how the session describes commands, values and errors, on one server.
+// TestCommands runs the tests that can share one server.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	server := localservertest.Postgres(t)
@@ -38,7 +38,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// ghosts: when the gate dies, two sessions that wait for each other do not stay in the server.
+// ghosts: when the gate dies in a deadlock of two connections, the server ends both.
 func ghosts(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	admin := must(pgconn.Connect(ctx, server.URL()))(t)
@@ -56,7 +56,7 @@ func ghosts(t *testing.T, server *localserver.Postgres) {
 		gates, conns = append(gates, b), append(conns, c)
 	}
 	for n, c := range conns {
-		raw := must(c.Hijack())(t) // it sends no CancelRequest when it is cut off
+		raw := must(c.Hijack())(t) // a raw connection sends no CancelRequest at its end
 		defer raw.Conn.Close()
 		raw.Frontend.SendQuery(&pgproto3.Query{String: fmt.Sprintf("SELECT pg_advisory_xact_lock(%d) /* ghosts */", 901-n)})
 		must(0, raw.Frontend.Flush())(t)
@@ -70,19 +70,19 @@ func ghosts(t *testing.T, server *localserver.Postgres) {
 	}
 }
 
-// commands: how each command is described to people and to the schedule.
+// commands checks the text, effect, gate and answer of each kind of command.
 func commands(t *testing.T, server *localserver.Postgres) {
 	b := through(t, server.Addr)
 	ctx := soon(t)
 	c := must(pgconn.ConnectConfig(ctx, config(t, server.URL(), b.Program.Address)))(t)
 	seen := 0
 	for _, want := range []struct {
-		send   any // the SQL of a Query, or a function that sends
+		send   any // the SQL of a Query, or the messages to send
 		text   string
 		effect schedule.Effect
 		gated  bool
 		answer string
-		notes  string // of C(hanged), F(ailed), E(nds), N(amed), S(everal statements)
+		notes  string // C(hanged), F(ailed), E(nds), N(amed), S(everal statements), D(ivided)
 	}{
 		{"SELECT stock FROM items WHERE id = 1", "SELECT stock FROM items WHERE id = 1", reads, true, "stock=1", ""},
 		{"SELECT id,\n\tstock FROM items -- all\nORDER BY id", "SELECT id, stock FROM items ORDER BY id", reads, true, "id=1 stock=1; id=2 stock=5", ""},
@@ -140,7 +140,8 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{prepare{"q", "SELECT id FROM items"}, "PREPARE SELECT id FROM items", reads, true, "", ""},
 		{"ROLLBACK", "ROLLBACK", writes, true, "ok", "CE"},
 		{prepare{"r", "SELECT stock FROM items"}, "PREPARE SELECT stock FROM items", reads, false, "", ""},
-		// Outside a SERIALIZABLE transaction, a statement that reads what it writes is a risk (D).
+		// Outside a SERIALIZABLE transaction, another write can come between the reads and writes of a
+		// statement (D).
 		{"SET default_transaction_isolation TO 'serializable'", "", local, false, "ok", ""},
 		{"BEGIN", "", local, true, "ok", ""},
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "F"},
@@ -154,7 +155,7 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
 		{"SET default_transaction_isolation TO 'serializable'", "", local, false, "ok", ""}, // for later transactions
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
-		{"ROLLBACK", "", writes, true, "ok", "CE"}, // it also undoes the SET
+		{"ROLLBACK", "", writes, true, "ok", "CE"}, // undoes the SET, too
 		{"BEGIN", "", local, true, "ok", ""},
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
 		{"ROLLBACK", "", writes, true, "ok", "CE"},
@@ -198,7 +199,7 @@ func notes(c *wire.Command) (all string) {
 	return all
 }
 
-// params is a statement of the extended protocol. With a name it is prepared.
+// params is a statement of the extended protocol. If name is set, it is prepared under that name.
 type params struct {
 	name, sql string
 	values    []string
@@ -249,7 +250,7 @@ func send(t *testing.T, ctx context.Context, c *pgconn.PgConn, what any) {
 	}
 }
 
-// ended: a wait that the schedule ends looks like one that the server ends.
+// ended: when the schedule ends a wait, the program gets the same error as from the server.
 func ended(t *testing.T, server *localserver.Postgres) {
 	b := through(t, server.Addr)
 	ctx := soon(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// values: the binary form of a value is shown in the server's text form.
+// values: show returns the server's text form for the binary form of a value.
 func values(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	c := must(pgconn.Connect(ctx, server.URL()))(t)
@@ -82,7 +82,7 @@ func FuzzValue(f *testing.F) {
 	})
 }
 
-// FuzzStartup: the bytes before a login are read exactly, or refused.
+// FuzzStartup: readStartup returns the bytes before a login unchanged, or refuses them.
 func FuzzStartup(f *testing.F) {
 	for _, m := range []interface{ Encode([]byte) ([]byte, error) }{
 		&pgproto3.StartupMessage{ProtocolVersion: 196608, Parameters: map[string]string{"user": "a", "replication": "true"}},
@@ -101,8 +101,7 @@ func FuzzStartup(f *testing.F) {
 	})
 }
 
-// FuzzSession: all bytes of a program and a server are passed on unchanged and in order, or the
-// connection ends.
+// FuzzSession: the session relays all bytes unchanged and in order, or the connection ends.
 func FuzzSession(f *testing.F) {
 	add := func(up, down []interface{ Encode([]byte) ([]byte, error) }) {
 		var both [2][]byte
@@ -176,8 +175,8 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-// TestLongMessage: an announced length allocates no memory. The longest message that a test can
-// afford arrives complete.
+// TestLongMessage: an announced length allocates no memory before the bytes come. A message of many
+// megabytes arrives complete.
 func TestLongMessage(t *testing.T) {
 	lying := binary.BigEndian.AppendUint32([]byte{'Q'}, 1<<30-2)
 	if n := testing.AllocsPerRun(1, func() { _, _ = postgres.Logged(lying, nil).Next() }); n > 100 {

@@ -13,8 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// pipelines: each statement of a pipeline that reads is a command of its own, and so is the Sync that commits. A
-// pipeline that only writes stays one command. The program gets the same answers, also after an error.
+// pipelines: if a pipeline reads, each of its statements is a command, and so is the Sync that commits.
+// A pipeline that only writes stays one command. The program gets the same answers, also after an
+// error.
 func pipelines(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	other := must(pgx.Connect(ctx, server.URL()))(t)
@@ -27,7 +28,7 @@ func pipelines(t *testing.T, server *localserver.Postgres) {
 		{[]string{"BEGIN", lock, read, write, "COMMIT"}, []string{"BEGIN; " + lock, read, write, "COMMIT"}},
 		{[]string{write, "INSERT INTO piped VALUES (2, 2)"}, []string{write + "; INSERT INTO piped VALUES (2, 2)"}},
 		{[]string{"BEGIN", read}, []string{"BEGIN; " + read}},
-		{[]string{read, "INSERT INTO piped VALUES (1, 2)", write}, []string{read, "INSERT INTO piped VALUES (1, 2)", write, "SYNC"}}, // the second one fails
+		{[]string{read, "INSERT INTO piped VALUES (1, 2)", write}, []string{read, "INSERT INTO piped VALUES (1, 2)", write, "SYNC"}}, // the second statement fails
 	} {
 		run := func(catalog func() *effect.Catalog) (commands, answers []string) {
 			must(other.Exec(ctx, "TRUNCATE piped; INSERT INTO piped VALUES (1, 1)"))(t)
@@ -75,8 +76,8 @@ func pipelines(t *testing.T, server *localserver.Postgres) {
 	}
 }
 
-// resets: the text with which a pool resets a connection passes, unless the connection may have a named lock, listens,
-// or is in a transaction.
+// resets: the statements with which a pool resets a connection pass the gate. They wait there if the
+// connection may have a named lock, listens, or is in a transaction.
 func resets(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	b := through(t, server.Addr)

@@ -13,13 +13,13 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// splits: the program gets the same bytes for a statement of two steps, and for a refusal of its commit.
-// Another connection sees its changes only after the second step.
+// splits: for a statement in two steps, the program gets the same bytes as in one, also if the server
+// refuses the commit. Another connection sees the changes only after the second step.
 func splits(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	other := must(pgx.Connect(ctx, server.URL()))(t)
 	defer other.Close(ctx)
-	var mu sync.Mutex // the test and the gate take turns, which only the server knows
+	var mu sync.Mutex // for the race detector, which does not see that the server makes the two goroutines alternate
 	sum := func() (n int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -37,9 +37,9 @@ func splits(t *testing.T, server *localserver.Postgres) {
 	}{
 		{"INSERT INTO split (a) VALUES (1)", nil, true},
 		{"INSERT INTO split (a) VALUES ($1) RETURNING id, a", []any{2}, true},
-		{"INSERT INTO split (a) VALUES (1)", nil, true}, // refused at once
+		{"INSERT INTO split (a) VALUES (1)", nil, true}, // refused by the first step
 		{"INSERT INTO split (a, late) VALUES (3, 9)", nil, true},
-		{"INSERT INTO split (a, late) VALUES ($1, 9) RETURNING a", []any{4}, true}, // refused at its commit
+		{"INSERT INTO split (a, late) VALUES ($1, 9) RETURNING a", []any{4}, true}, // refused by the second step
 		{"UPDATE split SET a = a + 10 WHERE a < $1", []any{5}, true},
 		{"UPDATE split SET a = 0 WHERE a = 99", nil, true},
 		{"BEGIN", nil, false},
@@ -61,7 +61,7 @@ func splits(t *testing.T, server *localserver.Postgres) {
 			c := must(pgx.ConnectConfig(ctx, settings))(t)
 			for _, s := range statements {
 				before := sum()
-				rows, _ := c.Query(ctx, s.sql, s.args...) // an error is part of the answer
+				rows, _ := c.Query(ctx, s.sql, s.args...) // Answers contains an error, too
 				rows.Close()
 				mu.Lock()
 				if between != nil && s.split && saw != -1 && saw != before {

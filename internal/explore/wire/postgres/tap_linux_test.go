@@ -30,13 +30,13 @@ func through(t testing.TB, server string) *both {
 	return &both{wiretest.Through(t, gate, postgres.Protocol(nil), server), gate}
 }
 
-// differences returns the bytes that have changed without a reason.
+// differences describes the bytes that the gate must not change, but has changed.
 func (b *both) differences(t testing.TB) (found []string) {
 	t.Helper()
 	program, server := b.Said(t)
 	for i := range program {
 		up, asked := withoutTLS(program[i][0])
-		terminate := []byte{'X', 0, 0, 0, 4} // the end of the connection may overtake it
+		terminate := []byte{'X', 0, 0, 0, 4} // Terminate, which may be missing on one side
 		got, settings := withoutSettings(server[i][0])
 		if d := wiretest.Difference(bytes.TrimSuffix(got, terminate), bytes.TrimSuffix(up, terminate)); d != "" {
 			found = append(found, fmt.Sprintf("connection %d, to the server: %s", i, d))
@@ -74,7 +74,8 @@ func withoutSettings(up []byte) (rest []byte, found int) {
 	return up, found
 }
 
-// withoutAnswers removes the answers to those, which follow the first ReadyForQuery.
+// withoutAnswers removes the answers to the session's own statements. They follow the first
+// ReadyForQuery.
 func withoutAnswers(down []byte, found int) (rest []byte) {
 	readies := 0
 	for at := 0; at+5 <= len(down); {
@@ -113,7 +114,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// must fails the test.
+// must returns v. It fails the test if err is not nil.
 func must[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()
@@ -138,8 +139,8 @@ func dial(t testing.TB, url, addr string) *raw {
 	return &raw{h.Conn, h.Frontend}
 }
 
-// say sends messages in one piece. It reads until the answer has had each of the types in order;
-// other types may come in between.
+// say sends messages in one piece. It reads until messages of the types in want have come, in this
+// order. Other types may come in between.
 func (r *raw) say(t testing.TB, want string, messages ...pgproto3.FrontendMessage) string {
 	t.Helper()
 	for _, m := range messages {

@@ -30,7 +30,7 @@ func TestTransparentPostgres(t *testing.T) {
 	setUp(t, server)
 	for _, c := range []struct {
 		name string
-		url  string // settings that differ
+		url  string // settings that differ from the server's URL
 		do   func(t *testing.T, ctx context.Context, url string, b *both)
 	}{
 		{"simple", "", withPgx(pgx.QueryExecModeSimpleProtocol, statements)},
@@ -59,7 +59,7 @@ func TestTransparentPostgres(t *testing.T) {
 	}
 }
 
-// with changes settings of a URL. The last value of a setting counts.
+// with returns a URL with changed settings. If a setting occurs twice, its last value counts.
 func with(url, changes string) string {
 	c, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -95,7 +95,7 @@ func setUp(t *testing.T, server *localserver.Postgres) {
 			t.Fatal(sql, err)
 		}
 	}
-	for { // the postmaster reads the file when it gets the signal
+	for { // the postmaster may not have read the file yet
 		c, err := pgconn.Connect(ctx, with(server.URL(), "user=trusted"))
 		if err == nil {
 			_ = c.Close(ctx)
@@ -257,7 +257,7 @@ func refused(t *testing.T, ctx context.Context, url string, b *both) {
 	}
 }
 
-// cancels: a CancelRequest by a context that ends, and by hand.
+// cancels sends a CancelRequest by ending a context, and by hand.
 func cancels(t *testing.T, ctx context.Context, url string, b *both) {
 	cc := config(t, url, b.Program.Address)
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
@@ -286,7 +286,7 @@ func cancels(t *testing.T, ctx context.Context, url string, b *both) {
 	_ = c.Close(ctx)
 }
 
-// untilActive asks the server directly until a session sleeps there.
+// untilActive asks the server directly until another connection executes a sleep.
 func untilActive(t *testing.T, ctx context.Context, _ *both, url string) {
 	c := must(pgx.Connect(ctx, url))(t)
 	defer c.Close(ctx)
@@ -295,7 +295,7 @@ func untilActive(t *testing.T, ctx context.Context, _ *both, url string) {
 	}
 }
 
-// refusals: unsupported requests are refused with a text that says what to do.
+// refusals: for an unsupported request, the session answers what to do instead.
 func refusals(t *testing.T, server *localserver.Postgres) {
 	for _, c := range []struct {
 		name  string

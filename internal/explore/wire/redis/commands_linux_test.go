@@ -164,7 +164,7 @@ func TestTimeoutByEvent(t *testing.T) {
 	}
 }
 
-// A joins is a recorder that reports the ids.
+// A joins is a recorder that reports the id of each connection after the login.
 type joins struct {
 	wiretest.Recorder
 	joined chan int64

@@ -85,7 +85,8 @@ func TestTimeouts(t *testing.T) {
 			[]byte("XREADGROUP"), []byte("GROUP"), []byte("block"), []byte("c"), []byte("BLOCK"), []byte("0"), []byte("STREAMS"), []byte("s"), []byte(">"),
 		})),
 		"WAIT 1 100\r\n": "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n",
-		// unchanged: without a limit already, refused by Redis, or without a wait
+		// The session does not change a command without a limit, that Redis refuses, or that does not
+		// wait.
 		"BLPOP q 0\r\n": "BLPOP q 0\r\n", "BLPOP q 0.0\r\n": "BLPOP q 0.0\r\n", "BLPOP q x\r\n": "BLPOP q x\r\n", "BLPOP q -1\r\n": "BLPOP q -1\r\n",
 		"BLPOP q 1e300\r\n": "BLPOP q 1e300\r\n", "BLPOP\r\n": "BLPOP\r\n", "WAIT 1\r\n": "WAIT 1\r\n", "XREAD BLOCK\r\n": "XREAD BLOCK\r\n",
 		"XREAD BLOCK 1.5 STREAMS s 0\r\n": "XREAD BLOCK 1.5 STREAMS s 0\r\n", "LPOP q 5\r\n": "LPOP q 5\r\n",
@@ -105,7 +106,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestLimits: how long a program lets a command wait, in the command's own unit.
+// TestLimits checks the limit of each blocking command, in seconds or milliseconds.
 func TestLimits(t *testing.T) {
 	for sent, want := range map[string]time.Duration{
 		"BLPOP q 1": time.Second, "BLPOP q 0.5": 500 * time.Millisecond, "XREAD BLOCK 500 STREAMS s $": 500 * time.Millisecond,
@@ -119,8 +120,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestPushes: an answer that does not fit its command, or is none, must not be mistaken for
-// another.
+// TestPushes: the session must not take a push for an answer, or an answer for that of another command.
 func TestPushes(t *testing.T) {
 	const (
 		subscribed = "*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"

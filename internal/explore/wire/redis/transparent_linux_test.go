@@ -87,7 +87,7 @@ func TestTransparentRedis(t *testing.T) {
 			direct.RPush(t.Context(), "ready", "x")
 			c.do(t, "BLPOP", "ready", "12.5")
 			c.do(t, "WAIT", "0", "100")
-		}) // a command that no gate holds keeps its limit
+		}) // this gate does not call Let, so the command keeps its limit
 	})
 }
 
@@ -108,7 +108,7 @@ func large(t *testing.T, c *redis.Client, size int) {
 	}
 }
 
-// until polls CLIENT LIST.
+// until polls CLIENT LIST until ok returns true.
 func until(t *testing.T, direct *redis.Client, what string, ok func(list string) bool) {
 	t.Helper()
 	for end := time.Now().Add(deadline); !ok(direct.ClientList(t.Context()).Val()); time.Sleep(time.Millisecond) {
@@ -276,8 +276,8 @@ func random(t *testing.T, address string) {
 	both.Wait()
 }
 
-// TestOrder: bytes right behind an answer, a message or the end of the connection do not overtake
-// it.
+// TestOrder: bytes that follow an answer or a push do not overtake it. Neither does the end of the
+// connection.
 func TestOrder(t *testing.T) {
 	server := localservertest.Redis(t)
 	proxy := wiretest.Proxy(t, wire.Open{}, Protocol(), server.Addr)

@@ -7,32 +7,34 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Catalog has the code that a database runs inside statements although their text does not show it:
-// functions, procedures, triggers, rules, views, and expressions of tables. All names are in lower case and
-// without schema, so tables of several schemas with one name are one. Once built, a Catalog is safe for
-// concurrent use.
+// A Catalog holds the code that a database runs inside statements although their text does not show it:
+// functions, procedures, triggers, rules, views, and expressions of tables. All names are in lower case
+// and without schema, so tables with the same name in two schemas count as one. Once built, a Catalog
+// is safe for concurrent use.
 type Catalog struct {
 	Dialect  Dialect
 	Tables   map[string]*Relation
 	Routines map[string][]*Routine
-	// Hidden reports that the user may not read the code. Then a function may do anything that is not the server's.
+	// Hidden reports that the user may not read the code. Then every function that is not built in may
+	// do anything.
 	Hidden bool
-	// Transactions are the names of columns with numbers of transactions, which differ in each run.
+	// Transactions holds the names of columns with transaction numbers, which differ in each run.
 	Transactions map[string]bool
 
 	mu    sync.Mutex
-	texts map[string]*Uses // the last mostTexts at most
+	texts map[string]*Uses // the analyses of at most mostTexts texts
 }
 
-// mostTexts bounds the texts that a Catalog remembers, since values may differ in each run.
+// mostTexts limits the memory of a Catalog. Values may differ in each run, so there could be endlessly
+// many texts.
 const mostTexts = 4096
 
 // A Relation is a table or a view.
 type Relation struct {
 	View             string    // the definition of a view; "": a table
-	Parts            []string  // partitions, children and parents, which have the same rows
-	Deletes, Updates []Cascade // the foreign keys whose rows change with deleted rows and with changed keys
-	Related          []string  // the tables that a foreign key connects with it, in both directions
+	Parts            []string  // partitions, children and parents, which share rows with it
+	Deletes, Updates []Cascade // the foreign keys that change rows elsewhere after a DELETE here, or after an UPDATE
+	Related          []string  // the tables that reference it or that it references
 	Code             []Code
 }
 
@@ -56,12 +58,12 @@ const (
 // events are the changes that a statement makes, by its verb.
 var events = map[string]Event{"INSERT": Inserts, "REPLACE": Inserts | Deletes, "UPDATE": Updates, "MERGE": Inserts | Updates | Deletes}
 
-// A Code runs when rows of a table change.
+// A Code is code that the server runs when rows of a table change.
 type Code struct {
 	Name string   // for people: "trigger number_ticket"; "": an expression
 	On   Event    // the changes that start it
 	Of   []string // the columns of an UPDATE that start it; none: any
-	Run  *Routine // the function of a trigger; nil: Text
+	Run  *Routine // the function of a trigger; nil: Text is the code
 	Text string   // its statements, or an expression
 	Late bool     // it runs at the end of the transaction
 }
@@ -78,7 +80,8 @@ type Routine struct {
 	Built         bool     // a call without a schema calls a function of the server with the same arguments
 }
 
-// With analyses a text like SQL, together with the code that it runs. If c is nil, that code is unknown.
+// With analyses a text as the function SQL does, together with the code that it runs. If c is nil, that
+// code is unknown.
 func With(c *Catalog, text string, d Dialect) Statement {
 	s := SQL(text, d)
 	if c == nil {
@@ -103,7 +106,8 @@ func With(c *Catalog, text string, d Dialect) Statement {
 	return s
 }
 
-// Uses says what a text of SQL uses, together with the code that it runs.
+// Uses lists the tables, rows and locks that an SQL text uses, including those of the code that it
+// runs.
 type Uses struct {
 	Reads  []string // tables whose rows it reads without a lock; anyTable stands for all
 	Writes []string // tables whose rows it may change
@@ -111,30 +115,30 @@ type Uses struct {
 	Holds  []string // whole tables that it locks, and NamedLocks if it asks for a named lock
 	Any    bool     // it may read and write any table
 	Waits  bool     // the code that it runs takes a lock
-	// Guard is a lock that it takes before it reads and keeps to the end of its transaction, so two texts with
-	// the same Guard run one after the other. "" if there is none.
+	// Guard is a lock that the text takes before it reads, and keeps to the end of its transaction. So
+	// two texts with the same Guard run one after the other. "" if there is none.
 	Guard string
-	Scans int // number of its statements that read rows without a lock
-	// Snapshots is the number of snapshots from which these statements read, if each statement of a routine
-	// takes its own. A function that is STABLE uses the snapshot of its caller.
+	Scans int // number of statements that read rows without a lock
+	// Snapshots is the number of snapshots from which these statements read, if each statement of a
+	// routine takes its own. A STABLE function uses the snapshot of its caller.
 	Snapshots int
-	Torn      bool // it commits some of its writes before the others
+	Torn      bool // it commits some of its writes earlier than others
 	// TornInside is the same as Torn, if a transaction is open before the text begins.
 	TornInside bool
-	// Orders has the locks of each transaction that takes several, in order; OrdersInside if one is open before.
+	// Orders lists the locks of each transaction that takes several, in order. OrdersInside does so for
+	// a text that begins in an open transaction.
 	Orders, OrdersInside [][]lock
 
 	Controls bool     // it begins or ends a transaction
 	Runs     []string // the code that it runs, for people: "function take_job"
 }
 
-// anyTable stands for every table.
 const anyTable = "*"
 
 // NamedLocks stands for every lock of GET_LOCK, or of pg_advisory_lock and its variants.
 const NamedLocks = "a named lock"
 
-// Uses returns what a text uses. Many callers share the result.
+// Uses returns the Uses of a text. Callers must not change it, since they share it.
 func (c *Catalog) Uses(text string) *Uses {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +156,8 @@ func (c *Catalog) Uses(text string) *Uses {
 	return u
 }
 
-// Meets reports whether the other text may change rows that this one reads without a lock. locked reports that
-// texts with the same Guard run one after the other.
+// Meets reports whether the other text may change rows that this text reads without a lock. If locked
+// is true, two texts with the same Guard do not meet.
 func (u *Uses) Meets(other *Uses, locked bool) bool {
 	switch {
 	case locked && u.Guard != "" && u.Guard == other.Guard:

@@ -9,7 +9,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// routines makes the routines of a catalog from their texts by name.
 func routines(texts map[string]string) map[string][]*effect.Routine {
 	all := map[string][]*effect.Routine{}
 	for name, text := range texts {
@@ -238,7 +237,6 @@ func TestSkews(t *testing.T) {
 	}
 }
 
-// described returns what a text uses as one line.
 func described(u *effect.Uses) string {
 	var all []string
 	add := func(what string, is bool) {

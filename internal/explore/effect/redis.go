@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Redis is a command of Redis. Its words determine its possible effect, and its answer whether that
+// A Redis is a command of Redis. Its words determine its possible effect. Its answer tells whether that
 // effect has happened.
 type Redis struct {
 	Name, Sub string // its name and its first argument, in capitals
@@ -30,7 +30,7 @@ func RedisCommand(args [][]byte) Redis {
 // longestWord is longer than any keyword of Redis, in bytes.
 const longestWord = 60
 
-// RedisWord returns an argument in capitals, or "" if there is none. It cuts a long one.
+// RedisWord returns an argument in capitals, or "" if there is none. It truncates a long argument.
 func RedisWord(args [][]byte, i int) string {
 	if i >= len(args) {
 		return ""
@@ -59,12 +59,12 @@ func (c Redis) Passes() bool {
 		"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE":
 		return true
 	case "MEMORY":
-		return c.Sub != "USAGE" // of a key
+		return c.Sub != "USAGE" // MEMORY USAGE reads a key
 	case "CLIENT": // other clients notice these
 		return c.Sub != "KILL" && c.Sub != "UNBLOCK" && c.Sub != "PAUSE" && c.Sub != "UNPAUSE"
 	case "CONFIG":
 		return c.Sub == "GET" || c.Sub == "HELP"
-	case "SCRIPT": // loading a script before EVALSHA asks for it changes what a loser does, but no data
+	case "SCRIPT": // LOAD changes no data, only whether an EVALSHA finds its script
 		return c.Sub == "LOAD" || c.Sub == "EXISTS" || c.Sub == "HELP"
 	case "CLUSTER":
 		switch c.Sub {
@@ -80,8 +80,8 @@ func (c Redis) Passes() bool {
 }
 
 // reads reports whether the command changes nothing and waits for no other client. It excludes commands
-// with a random answer (RANDOMKEY, SRANDMEMBER): if two of them changed places, no run could be
-// repeated. It also excludes PFCOUNT, which stores its count.
+// with a random answer (RANDOMKEY, SRANDMEMBER), since a run with two of them in another order could
+// not be repeated. It also excludes PFCOUNT, which stores its count.
 func (c Redis) reads() bool {
 	switch c.Name {
 	case "GET", "MGET", "GETRANGE", "SUBSTR", "STRLEN", "LCS", "GETBIT", "BITCOUNT", "BITPOS", "BITFIELD_RO",
@@ -103,7 +103,7 @@ func (c Redis) reads() bool {
 	return false
 }
 
-// IsScript reports whether the command runs code, which may have written whatever it answers.
+// IsScript reports whether the command runs code. A script may have written, whatever its answer is.
 func (c Redis) IsScript() bool {
 	switch c.Name {
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
@@ -112,7 +112,7 @@ func (c Redis) IsScript() bool {
 	return false
 }
 
-// A RedisAnswer classifies an answer by whether its command changed the server.
+// A RedisAnswer is a class of answers. It tells whether the command can have changed the server.
 type RedisAnswer int
 
 // The answers.
@@ -125,8 +125,8 @@ const (
 	NoScript             // an error: the server does not know the script
 )
 
-// Outcome reports two things: whether the command has changed, or may have changed, what others can see
-// or wait for; and whether it has failed, because it was refused or found nothing.
+// Outcome reports whether the command may have changed data that others can see or wait for, and
+// whether it has failed: Redis refused it, or it found nothing.
 func (c Redis) Outcome(a RedisAnswer) (changed, failed bool) {
 	nothing := a == Nil || a == False || a == Refused || a == NoScript
 	switch {
@@ -137,7 +137,7 @@ func (c Redis) Outcome(a RedisAnswer) (changed, failed bool) {
 	case c.reads(), c.changesNothing(), a == Refused, a == NoScript:
 		return false, nothing
 	case a == Nil && (c.Name == "GETSET" || c.old):
-		return true, false // there was no old value
+		return true, false // nil here means that there was no old value
 	case a == Nil:
 		return !c.nilMeansNothing() && c.Name != "SET", true
 	case (a == Zero || a == False) && c.zeroMeansNothing():
@@ -169,8 +169,7 @@ func (c Redis) nilMeansNothing() bool {
 	return false
 }
 
-// changesNothing reports whether the command is gated as one that writes because it waits for
-// others.
+// changesNothing reports whether the command counts as a write only because it waits for other clients.
 func (c Redis) changesNothing() bool {
 	return c.Name == "XREAD" || c.Name == "WAIT" || c.Name == "WAITAOF"
 }

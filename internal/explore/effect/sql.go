@@ -5,10 +5,11 @@
 //
 // Package effect does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
 // string does not count, and recognizes statements that can only read. A statement that it does not
-// understand Writes and is gated. That costs schedules, and never a verdict.
+// understand counts as a write and waits at the gate. That costs schedules, but never makes a verdict
+// wrong.
 //
-// Some effects are not visible in the text, such as those of a trigger. A Catalog has the code that a
-// statement runs, and catalog.go adds what this code reads and writes.
+// Some effects are not visible in the text, such as those of a trigger. A Catalog holds the code that a
+// statement runs, and catalog.go adds the reads and writes of this code.
 package effect
 
 import (
@@ -18,12 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Dialect is the way a server reads the text of a statement. It knows the statements that change
-// nothing for other connections.
+// A Dialect is the SQL of one kind of server.
 type Dialect int
 
-// The dialects. MySQL also serves MariaDB and SQLite: the functions that SQLite shares with MySQL have
-// no effect, and any other function Writes.
+// The dialects. Use MySQL for MariaDB and SQLite, too: the functions that SQLite shares with MySQL have
+// no effect, and any other function counts as a write.
 const (
 	MySQL Dialect = iota
 	Postgres
@@ -40,7 +40,8 @@ func DialectOf(protocol string) (_ Dialect, sql bool) {
 	return 0, false
 }
 
-// longest is the length of text that is read, in bytes. A longer statement is bulk data, and Writes.
+// longest is the maximum length of an analysed text, in bytes. A longer text is bulk data, and counts
+// as a write.
 const longest = 1 << 20
 
 // A Statement describes a text of SQL, which may contain several statements.
@@ -52,40 +53,40 @@ type Statement struct {
 	//	BEGIN, START TRANSACTION                    Local: MySQL would commit an open transaction, which is unknown here
 	//	SET of a connection's settings              Local, although SET autocommit may commit a transaction
 	//	no statement at all                         Local
-	//	all else                                    Writes
+	//	anything else                               Writes
 	//
-	// These also Write: a SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), goes INTO
-	// something, or calls a function that may have an effect; several statements in one text; executed
+	// These also count as writes: a SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), has
+	// an INTO, or calls a function that may have an effect; several statements in one text; executed
 	// comments (/*! */); EXPLAIN ANALYZE; and a WITH that contains an INSERT, UPDATE or DELETE.
 	Effect schedule.Effect
 
 	// Ends reports whether it ends the open transaction: COMMIT, ROLLBACK, and the statements with an
 	// implicit commit in MySQL (MySQL 8.0 Reference Manual, 15.3.3), including SET autocommit. ROLLBACK
-	// TO does not end it. One of several statements is enough.
+	// TO does not end it. One such statement in the text is enough.
 	Ends bool
 
 	// NamedLock reports whether it asks for a named lock and waits for it: GET_LOCK, or
 	// pg_advisory_lock and its variants.
 	NamedLock bool
 
-	// Compound reports whether it is more than one statement that another connection's command can
-	// meet: several statements, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of MariaDB). Local
-	// statements together with one other do not count.
+	// Compound reports whether another connection's command can come between two of its statements.
+	// That applies to several statements, CALL, or a block (DO of PostgreSQL, BEGIN NOT ATOMIC of
+	// MariaDB). Local statements do not count.
 	Compound bool
 
 	// Inside says whether another connection's write can come between its reads and its writes. For
-	// several statements it is the greatest.
+	// several statements, it is the highest of their values.
 	Inside Inside
 
-	// Resets reports that it only ends what the connection itself has in PostgreSQL: settings, cursors,
-	// notifications, temporary tables and named locks. A pool sends it when a connection comes back.
+	// Resets reports that it only resets a connection of PostgreSQL: settings, cursors, notifications,
+	// temporary tables and named locks. A pool sends such a text when a program returns a connection.
 	Resets bool
 
 	// Alters reports whether it may change rows. A lock, a setting or the end of a transaction does
 	// not.
 	Alters bool
 
-	// The following needs a Catalog, see Uses.
+	// The following fields need a Catalog, see Uses.
 	Runs       bool // it runs code of the database that its text does not show
 	Reads      bool // it reads rows without a lock
 	Torn       bool
@@ -107,12 +108,12 @@ type passing byte
 const (
 	gated   passing = iota
 	always          // it affects only the connection: SET, SHOW, SELECT @@version
-	looking         // PostgreSQL only: a SELECT with the same result at any time, unless it fixes what its transaction sees
-	outside         // PostgreSQL only: it waits only within a transaction
+	looking         // PostgreSQL only: a SELECT with a constant result, which waits only if it takes the transaction's snapshot
+	outside         // PostgreSQL only: a statement that waits only within a transaction
 )
 
 // Waits reports whether the statement waits at the gate. snapshots reports that the transaction may be
-// above READ COMMITTED in PostgreSQL, where its first statement fixes what it sees.
+// above READ COMMITTED in PostgreSQL, where the first statement takes the snapshot for all others.
 //
 // A statement that does not wait configures the connection (SET NAMES, SET sql_mode, USE) or reads
 // about the server (SELECT @@version, SHOW VARIABLES). No other connection can notice it. SET
@@ -162,8 +163,8 @@ func SQL(text string, d Dialect) Statement {
 	return s
 }
 
-// Writes reports whether it is exactly one statement that inserts, updates or deletes rows, and that its server
-// commits as a whole.
+// Writes reports whether the text is exactly one statement that inserts, updates or deletes rows, and
+// that the server commits as a whole.
 func (s Statement) Writes() bool {
 	switch s.Verb {
 	case "SELECT", "CALL", "DO":
@@ -174,7 +175,6 @@ func (s Statement) Writes() bool {
 	return false
 }
 
-// verb returns the first word of a statement in capitals.
 func verb(sql string, d Dialect) string {
 	t, _ := tokens(sql[:min(len(sql), longestLine)], d, d == MySQL)
 	for _, one := range t {
@@ -191,13 +191,14 @@ func verb(sql string, d Dialect) string {
 // A reading is one way in which the server may understand a statement.
 type reading struct {
 	tokens  []token
-	odd     bool // the tokens do not cover all of it
+	odd     bool // the tokens do not cover the whole text
 	dialect Dialect
 }
 
 // readings returns the possible meanings of a text. Settings of the connection decide whether a
 // backslash in a string escapes the next character (NO_BACKSLASH_ESCAPES and ANSI_QUOTES in MySQL's
-// sql_mode, standard_conforming_strings in PostgreSQL). Without a reading the text is not understood.
+// sql_mode, standard_conforming_strings in PostgreSQL). If there is no reading, the text cannot be
+// understood.
 func readings(sql string, d Dialect) (all []reading) {
 	escapes := []bool{d == MySQL}
 	if strings.Contains(sql, `\`) {
@@ -206,7 +207,7 @@ func readings(sql string, d Dialect) (all []reading) {
 	for _, escape := range escapes {
 		t, rest := tokens(sql, d, escape)
 		if rest == unfinished && !slices.ContainsFunc(t, func(one token) bool { return one.text == ";" }) {
-			continue // in this reading the server refuses it
+			continue // with this meaning, the server refuses the text
 		}
 		all = append(all, reading{t, rest != whole, d})
 	}
@@ -217,7 +218,7 @@ func readings(sql string, d Dialect) (all []reading) {
 func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
 	if r.empty() {
-		return schedule.Local, always // drivers test a connection with it
+		return schedule.Local, always // drivers send an empty text to test a connection
 	}
 	if !one {
 		return schedule.Writes, gated
@@ -265,19 +266,18 @@ func (r reading) effect() (schedule.Effect, passing) {
 	return schedule.Writes, gated
 }
 
-// starts handles START TRANSACTION and its options.
 func starts(t []token) schedule.Effect {
 	if len(t) < 2 || !t[1].is("TRANSACTION") {
 		return schedule.Writes
 	}
 	if slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
-		return schedule.Reads // it fixes the commits that it sees
+		return schedule.Reads // the transaction sees the commits until now
 	}
 	return schedule.Local
 }
 
-// explains handles SHOW, DESCRIBE and EXPLAIN. Even without ANALYZE a plan may compute constants, so
-// the explained statement must be a read.
+// explains handles SHOW, DESCRIBE and EXPLAIN. Even without ANALYZE, the server may compute constant
+// expressions for a plan, so the explained statement must be a read.
 func (d Dialect) explains(t []token) schedule.Effect {
 	inner := slices.IndexFunc(t, func(one token) bool { return one.is("SELECT") || one.is("WITH") })
 	if slices.ContainsFunc(t, func(one token) bool { return one.is("ANALYZE") || one.is("ANALYSE") }) || !d.reads(t) {
@@ -353,7 +353,7 @@ func (d Dialect) callIsPure(t []token, i int) bool {
 	case d == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
 		return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
 	case strings.EqualFold(name.text, "last_insert_id"):
-		return i+1 < len(t) && t[i+1].text == ")" // otherwise it assigns to a variable
+		return i+1 < len(t) && t[i+1].text == ")" // with an argument, it changes the connection's last id
 	}
 	return pure(name.text, d)
 }
@@ -367,10 +367,8 @@ func (r reading) single() ([]token, bool) {
 	return all[0], true
 }
 
-// empty reports whether the text contains no statement.
 func (r reading) empty() bool { return len(r.statements()) == 0 && !r.odd }
 
-// statements splits a text at semicolons.
 func (r reading) statements() (all [][]token) {
 	from := 0
 	for i, one := range r.tokens {

@@ -9,7 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Rows describes rows of one table: in each of them, every column in Fixed has one of the values listed there.
+// Rows describes rows of one table. In each of these rows, a column in Fixed has one of the values
+// listed there.
 type Rows struct {
 	Table string // in lower case, without schema
 	Fixed map[string][]string
@@ -18,22 +19,23 @@ type Rows struct {
 // An Access says which rows a statement of PostgreSQL touches.
 type Access struct {
 	Verb  string   // SELECT, INSERT, UPDATE or DELETE
-	Reads []Rows   // a change of any other row does not change its result, nor the rows that it writes
+	Reads []Rows   // no other row influences its result or the rows that it writes
 	Locks bool     // a SELECT that locks the rows that it reads
-	Finds Rows     // the rows that an UPDATE or DELETE writes; an INSERT has only the table
+	Finds Rows     // the rows that an UPDATE or DELETE writes; for an INSERT, only the table is set
 	None  bool     // an UPDATE or DELETE whose condition is never true, such as 0 = 1
 	Sets  []Values // the new values: one entry for each row of an INSERT, and one for an UPDATE
 }
 
-// Values are values by column; nil is a value that the text does not tell.
+// Values are values by column; nil is a value that the text does not contain.
 type Values map[string]*string
 
 // Default is the value DEFAULT. NULL is schedule.Null.
 const Default = "\x00default"
 
 // Accesses returns which rows one statement touches. It reads only comparisons of a column with
-// constants or with a column of another table, connected by AND. has reports whether the table has the
-// column. ok is false if the statement is another one, or a part of it is not understood.
+// constants or with a column of another table, connected by AND. The function has reports whether a
+// table has a column. ok is false for any other statement, and if Accesses does not understand a part
+// of it.
 func Accesses(sql string, has func(table, column string) bool) (a Access, ok bool) {
 	t, rest := tokens(sql, Postgres, false)
 	if rest != whole || len(sql) > longest || strings.Contains(sql, `\`) {
@@ -70,7 +72,7 @@ func Accesses(sql string, has func(table, column string) bool) (a Access, ok boo
 	return a, ok && relations == p.relations
 }
 
-// valueName matches a name that stands for a value which differs between runs, see package target.
+// valueName matches the name that package target gives to a value that differs between runs.
 var valueName = regexp.MustCompile(`^<[\w-]+[.:]\w+>`)
 
 // withoutNames replaces the tokens of each such name by one string.
@@ -99,7 +101,7 @@ type rowParser struct {
 	relations int
 }
 
-// eachOutside calls do for each token outside parentheses, until do returns false.
+// eachOutside calls a function for each token outside parentheses, until the function returns false.
 func eachOutside(t []token, do func(i int) bool) {
 	for i := 0; i < len(t); i++ {
 		if t[i].kind == other && t[i].text == "(" {
@@ -114,7 +116,7 @@ func eachOutside(t []token, do func(i int) bool) {
 	}
 }
 
-// query reads a SELECT, or several that a set operation combines.
+// query reads a SELECT, or a UNION, INTERSECT or EXCEPT of several.
 func (p *rowParser) query(t []token, top bool) bool {
 	from, ok := 0, true
 	eachOutside(t, func(i int) bool {
@@ -129,7 +131,7 @@ func (p *rowParser) query(t []token, top bool) bool {
 	return ok && p.block(t[from:], top && from == 0)
 }
 
-// endsPart are the words that end the part before them in a SELECT.
+// endsPart are the words that begin a clause of a SELECT, and so end the clause before.
 var endsPart = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "WINDOW", "FOR"}
 
 // block reads one SELECT and the queries within it.
@@ -183,7 +185,6 @@ func (p *rowParser) block(t []token, top bool) bool {
 	return true
 }
 
-// nested reads the queries in parentheses.
 func (p *rowParser) nested(t []token) bool {
 	for i := 0; i+1 < len(t); i++ {
 		if t[i].kind != other || t[i].text != "(" {
@@ -203,7 +204,7 @@ func (p *rowParser) nested(t []token) bool {
 	return true
 }
 
-// A scope has the tables of one SELECT by their aliases, and what restricts their rows.
+// A scope holds the tables of one SELECT by their aliases, and the conditions on their rows.
 type scope struct {
 	aliases []string
 	tables  map[string]string // "": a query in parentheses
@@ -212,8 +213,8 @@ type scope struct {
 	none    bool // the condition is never true
 }
 
-// knownValues has the values of a column in the rows that matter. If it is sure, each row of the result has
-// one of them. Otherwise, a LEFT JOIN may have put NULL there.
+// knownValues lists the values that a column can have in the rows that matter. If sure is false, a LEFT
+// JOIN may also have produced NULL.
 type knownValues struct {
 	values []string
 	sure   bool
@@ -222,14 +223,13 @@ type knownValues struct {
 // A column is a column of a table with an alias.
 type column struct{ alias, name string }
 
-// An equality says that two columns have one value. If left, it is the condition of a LEFT JOIN that adds
-// b's table.
+// An equality says that two columns have the same value. If left is true, it is the condition of a LEFT
+// JOIN that adds b's table.
 type equality struct {
 	a, b column
 	left bool
 }
 
-// from reads the list of tables.
 func (s *scope) from(p *rowParser, t []token) bool {
 	s.tables, s.fixed = map[string]string{}, map[column]knownValues{}
 	i := 0
@@ -345,7 +345,7 @@ func (s *scope) relation(t []token, i *int) (alias string, ok bool) {
 	return alias, true
 }
 
-// folded returns a name as the server keeps it.
+// folded returns a name as the server stores it.
 func folded(t token) string {
 	if t.kind == identifier {
 		return strings.Trim(t.text, `"`)
@@ -353,8 +353,8 @@ func folded(t token) string {
 	return strings.ToLower(t.text)
 }
 
-// restrict reads a condition. right is the table that a LEFT JOIN adds: then the condition restricts only
-// rows of that table.
+// restrict reads a condition. If right is not "", the condition belongs to the LEFT JOIN that adds this
+// table, and restricts only its rows.
 func (s *scope) restrict(p *rowParser, t []token, right string) {
 	for len(t) > 1 && t[0].text == "(" && t[0].kind == other && closing(t, 0) == len(t)-1 {
 		t = t[1 : len(t)-1]
@@ -428,7 +428,8 @@ func (s *scope) fix(c column, values []string, right string) {
 	}
 }
 
-// column reads the name of a column, and returns how many tokens it has; 0: it is none of these tables.
+// column reads the name of a column. It returns the number of its tokens; 0 if no table of the scope
+// has this column.
 func (s *scope) column(p *rowParser, t []token) (c column, n int) {
 	name := func(i int) bool { return i < len(t) && (t[i].kind == word || t[i].kind == identifier) }
 	switch {
@@ -448,7 +449,7 @@ func (s *scope) column(p *rowParser, t []token) (c column, n int) {
 	return c, n
 }
 
-// WholeNumber matches a number that has only one spelling.
+// WholeNumber matches a whole number without leading zeros.
 var WholeNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
 
 func isConstant(t []token, i int) bool {
@@ -456,7 +457,6 @@ func isConstant(t []token, i int) bool {
 	return constant
 }
 
-// constantOf returns the constant at i.
 func constantOf(t []token, i int) (value string, constant bool) {
 	if i >= len(t) {
 		return "", false
@@ -472,7 +472,6 @@ func constantOf(t []token, i int) (value string, constant bool) {
 	return "", false
 }
 
-// rows returns the rows of each table that matter.
 func (s *scope) rows() (all []Rows) {
 	if s.none {
 		return nil
@@ -487,7 +486,7 @@ func (s *scope) rows() (all []Rows) {
 		}
 		for _, e := range s.equal {
 			derive(e.a, e.b, !e.left)
-			if !e.left || s.fixed[e.b].sure { // then the LEFT JOIN has found a row
+			if !e.left || s.fixed[e.b].sure { // if sure, the LEFT JOIN has found a row
 				derive(e.b, e.a, true)
 			}
 		}
@@ -537,7 +536,6 @@ func (p *rowParser) condition(s *scope, t []token) bool {
 	return p.nested(t)
 }
 
-// update reads what follows UPDATE.
 func (p *rowParser) update(t []token) bool {
 	var s scope
 	i := 0
@@ -568,7 +566,7 @@ func (p *rowParser) update(t []token) bool {
 	return ok && p.nested(t[from:end]) && p.condition(&s, t[end:])
 }
 
-// valueOf returns the value of an expression; nil if the text does not tell it.
+// valueOf returns the value of an expression; nil if it is no constant.
 func valueOf(t []token) *string {
 	if len(t) != 1 {
 		return nil
@@ -585,7 +583,6 @@ func valueOf(t []token) *string {
 	return &v
 }
 
-// remove reads what follows DELETE.
 func (p *rowParser) remove(t []token) bool {
 	var s scope
 	i := 1
@@ -596,7 +593,6 @@ func (p *rowParser) remove(t []token) bool {
 	return p.condition(&s, t[i:])
 }
 
-// insert reads what follows INSERT.
 func (p *rowParser) insert(t []token) bool {
 	if first(t) != "INTO" {
 		return false

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Widths in bytes: a statement that is short enough stays as it is, a longer list becomes "...", and a
-// statement that is still longer than longestBrief is cut.
+// Widths in bytes. A statement up to shortEnough stays as it is, a list above longestList becomes
+// "...", and a result above longestBrief is cut.
 const (
 	shortEnough  = 80
 	longestList  = 60
@@ -19,12 +19,12 @@ const (
 type Brief struct {
 	Text    string
 	Columns map[string]string // by the name of a column in the answer, in lower case: its name in the table
-	Sets    []string          // the columns that an UPDATE assigns, in lower case, without those that get the time
+	Sets    []string          // the columns that an UPDATE assigns, in lower case, except columns set to the time
 }
 
-// Shorten shortens a text as Line returns it. Long lists of columns become "...", except for the columns
-// that keep wants. It leaves out the quotes of names, the alias of an only table, and the conditions
-// of long joins. The result is for reading; it need not run.
+// Shorten shortens a text from Line. Long lists of columns become "...", except for columns for which
+// the function keep returns true. It leaves out the quotes of names, the alias if there is only one
+// table, and the conditions of long joins. The result is for people; a server may refuse it.
 func Shorten(text string, d Dialect, keep func(column string) bool) Brief {
 	b := Brief{Columns: map[string]string{}}
 	t, rest := tokens(text, d, d == MySQL)
@@ -41,7 +41,6 @@ func Shorten(text string, d Dialect, keep func(column string) bool) Brief {
 	return b
 }
 
-// clip cuts a text.
 func clip(text string, most int) string {
 	if all := []rune(text); len(all) > most {
 		return string(all[:most]) + "..."
@@ -49,13 +48,12 @@ func clip(text string, most int) string {
 	return text
 }
 
-// A shortening shortens one statement.
 type shortening struct {
 	t       []token
 	keep    func(column string) bool
 	brief   *Brief
 	edits   []edit
-	renamed map[string]string // by the qualifier of a column: what to show instead; "": nothing
+	renamed map[string]string // by the qualifier of a column: the text to show instead; "": no text
 }
 
 // An edit replaces the tokens from from to to.
@@ -68,8 +66,8 @@ func (s *shortening) replace(from, to int, text string) {
 	s.edits = append(s.edits, edit{from, to, text})
 }
 
-// clause returns the position of the first of the words after from, outside parentheses; the end if
-// there is none.
+// clause returns the position of the first given word after from, outside parentheses. It returns the
+// end if there is none.
 func (s *shortening) clause(from int, words ...string) int {
 	depth := 0
 	for i := from; i < len(s.t); i++ {
@@ -85,7 +83,6 @@ func (s *shortening) clause(from int, words ...string) int {
 	return len(s.t)
 }
 
-// text returns the statement.
 func (s *shortening) text() string {
 	switch first(s.t) {
 	case "SELECT":
@@ -105,7 +102,6 @@ func (s *shortening) text() string {
 	return s.render()
 }
 
-// query shortens the columns and the tables of a SELECT.
 func (s *shortening) query() {
 	from := s.clause(1, "FROM")
 	s.list(1, from)
@@ -178,7 +174,6 @@ func tablesOf(t []token) (all []named, ok bool) {
 // joins are the words that can follow a table without being its alias.
 var joins = set("join left right inner outer cross full natural on using")
 
-// update shortens the assignments of an UPDATE.
 func (s *shortening) update() {
 	from := s.clause(1, "SET")
 	end := s.clause(from, "WHERE", "FROM", "RETURNING", "ORDER", "LIMIT")
@@ -209,7 +204,7 @@ func (s *shortening) update() {
 	}
 }
 
-// isTime reports whether an expression gives the time.
+// isTime reports whether an expression is a time.
 func isTime(t []token) bool {
 	return slices.ContainsFunc(t, func(one token) bool {
 		name := strings.ToLower(one.text)
@@ -217,7 +212,6 @@ func isTime(t []token) bool {
 	})
 }
 
-// insert shortens the columns and the values of an INSERT.
 func (s *shortening) insert() {
 	open := s.clause(1, "INTO") + 2
 	for open+1 < len(s.t) && s.t[open].text == "." {
@@ -272,7 +266,7 @@ func (s *shortening) insert() {
 // mostInserted is the number of rows of one INSERT that are shown.
 const mostInserted = 3
 
-// list shortens a list of columns, and learns their aliases.
+// list shortens a list of columns, and records their aliases.
 func (s *shortening) list(from, to int) {
 	if from >= to {
 		return
@@ -295,7 +289,7 @@ func (s *shortening) list(from, to int) {
 	}
 }
 
-// condition leaves out the parentheses around the whole of a condition.
+// condition leaves out parentheses around the whole WHERE condition.
 func (s *shortening) condition() {
 	from := s.clause(1, "WHERE") + 1
 	end := s.clause(from, "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR", "WINDOW", "LOCK", "UNION", "EXCEPT", "INTERSECT", "RETURNING")
@@ -305,7 +299,6 @@ func (s *shortening) condition() {
 	}
 }
 
-// alternatives shortens long lists after IN.
 func (s *shortening) alternatives() {
 	const shown = 3
 	for i := 1; i < len(s.t); i++ {
@@ -337,7 +330,6 @@ func closing(t []token, i int) int {
 	return len(t)
 }
 
-// items splits at commas outside parentheses.
 func items(t []token) (all [][]token) {
 	for {
 		one, rest, more := cut(t)
@@ -351,7 +343,6 @@ func items(t []token) (all [][]token) {
 	}
 }
 
-// render returns the statement with its edits.
 func (s *shortening) render() string {
 	var b strings.Builder
 	spaced := false
@@ -398,7 +389,6 @@ func plainName(t token) string {
 	return t.text
 }
 
-// join returns tokens as text.
 func join(t []token) string {
 	s := shortening{t: t}
 	return s.render()

@@ -2,8 +2,8 @@ package effect
 
 import "strings"
 
-// pure reports whether a built-in function changes nothing and does not wait. Any other function may be
-// the user's own, which can write.
+// pure reports whether a name is a built-in function that changes nothing and does not wait. Any other
+// function may belong to the user, and can write.
 func pure(name string, d Dialect) bool {
 	name = strings.ToLower(name)
 	if functions[name] || types[name] {
@@ -15,7 +15,7 @@ func pure(name string, d Dialect) bool {
 	return functionsMySQL[name]
 }
 
-// beforeParenthesis are the words of SQL after which a parenthesis is not a call.
+// beforeParenthesis are the words of SQL that are no function call before a parenthesis.
 var beforeParenthesis = set(`select from where and or not xor in on as any all some exists between like ilike regexp rlike is
 	having by using over partition distinct interval limit offset when then else case union except intersect
 	join inner outer left right cross natural straight_join lateral index within values with materialized
@@ -26,7 +26,7 @@ var beforeParenthesis = set(`select from where and or not xor in on as any all s
 // which may have any effect.
 var beforeParenthesisMySQL = set(`top unknown dual first next show describe explain key keys force ignore use groups sets against separator`)
 
-// types can be called like functions, or have a length in parentheses.
+// types can stand before a parenthesis, as a cast or with a length.
 var types = set(`char varchar character decimal numeric dec float double real binary varbinary nchar signed unsigned
 	integer int bigint smallint tinyint date time datetime timestamp timestamptz text json bit year varying precision`)
 

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// guard returns the lock that a statement takes, in a form that two statements share only if they take the same
-// lock; "" if it takes none, or if something was read before. The lock lasts to the end of the transaction.
+// guard returns a name for the lock that a statement takes and keeps to the end of the transaction. Two
+// statements get the same name only if they take the same lock. "" if the statement takes none, or if
+// the text has read before.
 func (w *walk) guard(t []token, q *query, s place) string {
 	if w.unguards || s.branch || s.stale || w.uses.Guard != "" || w.c.Dialect == MySQL && !w.open || len(q.targets) > 0 && !t[0].is("UPDATE") {
 		return ""
@@ -70,7 +71,7 @@ func locksRow(table string, condition []token) string {
 	return "row " + table + " " + strings.ToLower(join(condition))
 }
 
-// known replaces the names whose values are known by these values.
+// known replaces each name with a known value by that value.
 func (s place) known(t []token) (all []token) {
 	for i := 0; i < len(t); i++ {
 		name := unquoted(t[i].text)
@@ -118,7 +119,8 @@ func (s place) newRow(t []token) map[string]string {
 	return row
 }
 
-// oneRow reports whether a statement changes one row, so far as its text tells: an UPDATE may have a key.
+// oneRow reports whether a statement may change only one row. The condition of an UPDATE or DELETE may
+// be a key.
 func oneRow(t []token) bool {
 	switch first(t) {
 	case "UPDATE", "DELETE":
@@ -134,7 +136,6 @@ func oneRow(t []token) bool {
 	return false
 }
 
-// sets reports whether a statement may assign to one of the columns.
 func sets(t []token, columns []string) bool {
 	found := false
 	for i, one := range t {

@@ -19,11 +19,12 @@ const (
 	// the server locks the rows that it reads.
 	Lockable
 	// Divided: the statement reads the table that it writes. Two such statements can read the same
-	// rows. A server that locks those rows refuses one of the two: a deadlock or a serialization failure.
+	// rows. If the server locks those rows, it refuses one of the two statements: a deadlock or a
+	// serialization failure.
 	Divided
 )
 
-// inside returns the Inside of one statement. It sees only the text: no function and no trigger.
+// inside returns the Inside of one statement. It does not look into functions and triggers.
 func (d Dialect) inside(t []token) Inside { return d.query(t, false).inside() }
 
 // query reads one statement. In a body, an expression may have a FROM without a SELECT.
@@ -47,16 +48,16 @@ type query struct {
 	inserts bool
 	merges  bool
 	named   map[string]bool // the names that WITH defines
-	open    []*block        // the statement, then the parentheses that are open
+	open    []*block        // the statement, then each open parenthesis
 	done    []*block
 }
 
 // A block is a statement or a pair of parentheses, without the parentheses nested in it.
 type block struct {
 	verb    string
-	from    bool     // the current token is in its list of tables
+	from    bool     // the current token is in the block's list of tables
 	ignored bool     // part of RETURNING, which is evaluated after the writes
-	joined  bool     // a parenthesized list of tables: they belong to the enclosing block
+	joined  bool     // a list of tables in parentheses, which belong to the enclosing block
 	reads   []string // the tables that it reads
 	aliases []string // their names in the statement
 	locks   bool     // FOR UPDATE
@@ -70,7 +71,6 @@ func (q *query) at(i int) (t token) {
 	return t
 }
 
-// take processes the token at i.
 func (q *query) take(i int) {
 	b, one := q.open[len(q.open)-1], q.tokens[i]
 	switch {
@@ -107,7 +107,6 @@ func (q *query) pop() {
 	q.done = append(q.done, b)
 }
 
-// begins reports whether a query can start with this token.
 func begins(t token) bool {
 	return t.is("SELECT") || t.is("WITH") || t.is("VALUES") || t.is("TABLE") || t.text == "("
 }
@@ -164,7 +163,7 @@ func (q *query) word(b *block, i int) {
 	}
 }
 
-// lockedOnly handles FOR UPDATE OF a, which locks no row of the other tables of the block at i.
+// lockedOnly handles FOR UPDATE OF a. It locks only rows of a, and none of the block's other tables.
 func (q *query) lockedOnly(b *block, i int) {
 	of := i + 2
 	if q.at(i + 1).is("NO") { // FOR NO KEY UPDATE
@@ -189,7 +188,6 @@ func (q *query) lockedOnly(b *block, i int) {
 	q.done = append(q.done, rest)
 }
 
-// target records the table at i as written.
 func (q *query) target(i int, on Event) {
 	for t := q.at(i); t.is("INTO") || t.is("ONLY") || t.is("LOW_PRIORITY") || t.is("DELAYED") || t.is("HIGH_PRIORITY") || t.is("QUICK") || t.is("IGNORE"); t = q.at(i) {
 		i++
@@ -235,7 +233,6 @@ func (q *query) path(i int) (path []string) {
 	return path
 }
 
-// withNames returns the names of the queries that WITH defines.
 func withNames(t []token) map[string]bool {
 	names := map[string]bool{}
 	if !slices.ContainsFunc(t, func(one token) bool { return one.is("WITH") }) {
@@ -263,10 +260,10 @@ func withNames(t []token) map[string]bool {
 	return names
 }
 
-// inside returns the result, once every token has been taken.
+// inside returns the result. Call it after take has processed every token.
 func (q *query) inside() (in Inside) {
 	if q.merges {
-		return Divided // another connection may insert the row between its search and its write
+		return Divided // another connection may insert the row between the search and the write of a MERGE
 	}
 	if len(q.targets) == 0 {
 		return Atomic
@@ -286,8 +283,9 @@ func (q *query) inside() (in Inside) {
 			in = max(in, Lockable)
 		}
 	}
-	// Row locks do not stop another connection's INSERT. A locked row of another table does, except
-	// in PostgreSQL: there the statement still reads from the snapshot taken when it began.
+	// Row locks do not stop another connection's INSERT into the same table. If the statement locks a
+	// row of another table, two such statements run one after the other. In PostgreSQL that does not
+	// help, since the statement still reads from the snapshot of its beginning.
 	if ownRows && (!guard || q.dialect == Postgres) {
 		in = Divided
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// ends returns Statement.Ends.
 func (r reading) ends() bool {
 	for _, t := range r.statements() {
 		second := ""
@@ -54,13 +53,12 @@ func (r reading) ends() bool {
 	return false
 }
 
-// setsAutocommit reports whether MySQL's SET assigns to autocommit.
 func setsAutocommit(t []token) bool {
 	return slices.ContainsFunc(t, func(one token) bool { return strings.EqualFold(strings.Trim(one.text, "`"), "autocommit") })
 }
 
-// alters returns Statement.Alters of one statement. A plain SELECT counts, since it may call a
-// function that changes rows. A SELECT that locks rows or asks for a named lock does not.
+// alters returns Statement.Alters of one statement. It returns true for a plain SELECT, which may call
+// a function that changes rows, and false for a SELECT that locks rows or asks for a named lock.
 func (d Dialect) alters(t []token) bool {
 	switch first(t) {
 	case "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "SET", "LOCK", "UNLOCK", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD":
@@ -72,7 +70,6 @@ func (d Dialect) alters(t []token) bool {
 	return true
 }
 
-// namedLock returns Statement.NamedLock.
 func (r reading) namedLock() bool {
 	for i := 1; i < len(r.tokens); i++ {
 		if r.tokens[i].text != "(" {
@@ -88,7 +85,6 @@ func (r reading) namedLock() bool {
 	return false
 }
 
-// resets returns Statement.Resets.
 func (r reading) resets() bool {
 	all := r.statements()
 	return r.dialect == Postgres && !r.odd && len(all) > 0 && !slices.ContainsFunc(all, func(t []token) bool {
@@ -101,7 +97,6 @@ func (r reading) resets() bool {
 	})
 }
 
-// compound returns Statement.Compound.
 func (r reading) compound() bool {
 	steps := 0
 	for _, t := range r.statements() {

@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// longestLine and longestValue are the shown lengths in bytes.
+// longestLine and longestValue are the maximum shown lengths, in bytes.
 const (
 	longestLine  = 2000
 	longestValue = 100
 )
 
-// Line returns the statement for people, in one line. White space and comments become one space each;
-// comments may contain ids of the request. Values, as Quote and the like make them, replace ? or $1. A
-// placeholder without a value stays.
+// Line returns the statement for people, in one line. Each run of white space becomes one space, and so
+// does each comment, since a comment may contain the id of a request. The values, already quoted,
+// replace ? or $1. A placeholder without a value stays.
 func Line(sql string, d Dialect, values ...string) string {
 	return line(sql, longestLine, d, values)
 }
 
 // Whole returns a function that returns the statement like Line, but with up to 1 MiB of its text. It
-// returns nil if Line has the whole statement.
+// returns nil if Line returns the whole statement.
 func Whole(sql string, d Dialect, values ...string) func() string {
 	if len(sql) <= longestLine {
 		return nil
@@ -30,7 +30,7 @@ func Whole(sql string, d Dialect, values ...string) func() string {
 	return func() string { return line(sql, longest, d, values) }
 }
 
-// line returns the statement for people, with the first bytes of its text, at most most.
+// line returns the statement for people. It reads at most the given number of bytes.
 func line(sql string, most int, d Dialect, values []string) string {
 	start := sql[:min(len(sql), most)]
 	all, rest := tokens(start, d, d == MySQL)
@@ -87,8 +87,8 @@ func Placeholders(sql string, d Dialect) (n int) {
 	return n
 }
 
-// Quote returns a value as an SQL string, for people. It cuts after 100 bytes, and uses hexadecimal
-// digits if the value is no text.
+// Quote returns a value as an SQL string, for people. It cuts the value after 100 bytes, and uses
+// hexadecimal digits if the value is not text.
 func Quote(value []byte) string {
 	cut := value
 	if len(cut) > longestValue {
@@ -109,7 +109,7 @@ func Quote(value []byte) string {
 	return quoted
 }
 
-// OneLine returns valid text without line breaks.
+// OneLine returns s as valid text without line breaks.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {

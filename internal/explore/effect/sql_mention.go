@@ -8,14 +8,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Mention says what a text of SQL can touch. It relies on one fact: a statement touches a table only
-// if it names it, except through a function, a view, a trigger, a rule or a foreign key.
+// A Mention describes the tables that an SQL text can touch. It relies on one fact: a statement touches
+// only tables that it names, and those of a function, a view, a trigger, a rule or a foreign key.
 type Mention struct {
 	// Names are all names in the text, in lower case and without quotes, each once: tables, columns and
 	// keywords alike.
 	Names []string
 	// Undecided reports that the text may touch a table that it does not name: CALL, DO, EXECUTE, a
-	// function of the user, a statement that is not understood, or a text that was cut.
+	// function of the user, a statement that is not understood, or a text whose end is missing.
 	Undecided bool
 	// Alters reports that it may change or lock rows.
 	Alters bool
@@ -23,16 +23,16 @@ type Mention struct {
 	Deletes bool
 	// Waits reports that it calls a function that takes or releases a lock, waits or notifies.
 	Waits bool
-	// Controls reports that it only begins, ends or sets up a transaction or the connection. Begins
-	// and Ends report which; both are false for a SAVEPOINT or a setting.
+	// Controls reports that it only begins, ends or sets up a transaction or the connection. Begins and
+	// Ends are true if it begins or ends a transaction.
 	Controls, Begins, Ends bool
 }
 
-// isCut matches a text whose end, or the end of one of its statements, is missing. A value that Quote has
-// cut looks the same, except that it has a quote and that more text follows.
+// isCut matches a text whose end, or the end of one of its statements, is missing. It does not match a
+// value that Quote has cut: there, a quote stands before the dots.
 var isCut = regexp.MustCompile(`\.\.\. \(\d+ (?:bytes|more)\)(?:;|$)|[^']\.\.\. \(\d+ (?:bytes|more)\)`)
 
-// Mentions analyses a text as Line returns it.
+// Mentions analyses a text from Line.
 func Mentions(text string, d Dialect) (m Mention) {
 	all := readings(text, d)
 	if len(all) == 0 || isCut.MatchString(text) {
@@ -63,15 +63,13 @@ func (m *Mention) name(t []token, i int, one token, d Dialect) {
 		name := unquoted(one.text)
 		m.Names = append(m.Names, name)
 		m.Waits = m.Waits || waiting[name]
-	case one.text == "&" && i+1 < len(t) && t[i+1].kind == identifier: // U&"name" has escapes in it
+	case one.text == "&" && i+1 < len(t) && t[i+1].kind == identifier: // U&"name" may contain escapes
 		m.Undecided, m.Alters = true, true
 	}
 }
 
-// unquoted returns a name in lower case and without its quotes.
 func unquoted(name string) string { return strings.ToLower(strings.Trim(name, "`\"")) }
 
-// add adds one statement.
 func (m *Mention) add(t []token, d Dialect) {
 	r := reading{tokens: t, dialect: d}
 	switch verb := first(t); verb {
@@ -103,7 +101,6 @@ func (m *Mention) add(t []token, d Dialect) {
 	m.Alters = m.Alters || d.alters(t)
 }
 
-// changes reports whether a statement changes or locks rows.
 func changes(t []token) bool {
 	switch first(t) {
 	case "INSERT", "REPLACE", "UPDATE", "DELETE":
@@ -112,17 +109,17 @@ func changes(t []token) bool {
 	return !changesNothing(t)
 }
 
-// tableless are functions with an effect, or with a lock, that touch no table.
+// tableless are functions with an effect that touch no table.
 var tableless = set(`uuid_short nextval currval lastval setval uuid_generate_v1 uuid_generate_v4 uuidv4 uuidv7`)
 
-// waiting are further such functions. They take or release a lock, wait or notify.
+// waiting are functions that take or release a lock, wait or notify, and touch no table.
 var waiting = set(`get_lock release_lock release_all_locks is_free_lock is_used_lock sleep pg_sleep pg_notify
 	pg_advisory_lock pg_advisory_lock_shared pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all
 	pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_try_advisory_lock pg_try_advisory_lock_shared
 	pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared`)
 
-// callsTouchNoTable reports whether every called function is known to touch no table that the
-// statement does not name.
+// callsTouchNoTable reports whether the called functions touch only tables that the statement names. It
+// returns false for an unknown function.
 func (d Dialect) callsTouchNoTable(t []token) bool {
 	into := -1 // the end of the table's name after INSERT INTO
 	for i := 1; i < len(t); i++ {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A lock is a lock on rows of a table, which a text keeps to the end of its transaction.
+// A lock is a lock on rows of a table. A text keeps it to the end of its transaction.
 type lock struct {
 	table string
-	row   string // its only row, in a form that two locks share if they are on the same row; "": unknown
+	row   string // a name of its only row, the same for each lock on this row; "": unknown
 }
 
-// locks records the locks of a statement that changes or locks rows that exist.
+// locks records the locks of a statement that changes or locks existing rows.
 func (w *walk) locks(table string, t []token, s place) {
 	t = s.known(t)
-	if len(t) > 0 && (t[0].is("INSERT") || t[0].is("REPLACE")) { // an upsert locks its rows in their order
+	if len(t) > 0 && (t[0].is("INSERT") || t[0].is("REPLACE")) { // an upsert locks its rows in the order of its values
 		for _, key := range keys(t) {
 			w.order = append(w.order, lock{table, "row " + table + " " + key})
 		}
@@ -27,7 +27,7 @@ func (w *walk) locks(table string, t []token, s place) {
 	w.order = append(w.order, lock{table, locksRow(table, condition)})
 }
 
-// keys returns the first value of each row of an INSERT, most likely its key.
+// keys returns the first value of each row of an INSERT, which is most likely the row's key.
 func keys(t []token) (all []string) {
 	at := slices.IndexFunc(t, func(one token) bool { return one.is("VALUES") })
 	for at >= 0 && at+1 < len(t) && t[at+1].text == "(" {
@@ -42,9 +42,9 @@ func keys(t []token) (all []string) {
 	return all
 }
 
-// Crosses reports whether two texts, each in one transaction, lock two tables, or two rows, in opposite orders. Then
-// each may wait for the other, and the server refuses one. inside reports that a transaction was open before the text,
-// and theirs that of the other text.
+// Crosses reports whether two texts, each in one transaction, lock two tables, or two rows, in opposite
+// orders. Then each may wait for the other, and the server refuses one of them. inside says whether a
+// transaction was open before this text, and theirs says the same for the other text.
 func (u *Uses) Crosses(other *Uses, inside, theirs bool) bool {
 	for _, a := range u.orders(inside) {
 		for _, b := range other.orders(theirs) {
@@ -56,7 +56,6 @@ func (u *Uses) Crosses(other *Uses, inside, theirs bool) bool {
 	return false
 }
 
-// orders returns the locks of each transaction, in order.
 func (u *Uses) orders(inside bool) [][]lock {
 	if inside {
 		return u.OrdersInside
@@ -64,7 +63,8 @@ func (u *Uses) orders(inside bool) [][]lock {
 	return u.Orders
 }
 
-// crosses compares two transactions. A row that both lock before the crossing lets them run one after the other.
+// crosses compares two transactions. If both first lock the same row, they run one after the other and
+// do not cross.
 func crosses(a, b []lock) bool {
 	for j := range a {
 		for l := range b {
@@ -72,7 +72,8 @@ func crosses(a, b []lock) bool {
 			if slices.ContainsFunc(before, func(one lock) bool { return one.row != "" && slices.Contains(theirs, one) }) {
 				continue
 			}
-			// a waits for b[k] at j, and b waits for a[i] at l.
+			// At a[j], the first transaction waits for a lock that the second took before b[l]. At
+			// b[l], the second waits for a lock that the first took before a[j].
 			holds := slices.ContainsFunc(before, func(one lock) bool { return meets(one, b[l], a[j].table) })
 			waits := slices.ContainsFunc(theirs, func(one lock) bool { return meets(one, a[j], b[l].table) })
 			if holds && waits && a[j] != b[l] {
@@ -83,8 +84,9 @@ func crosses(a, b []lock) bool {
 	return false
 }
 
-// meets reports whether two locks may be on the same row. other is the table of the other pair: if it is the same, only
-// known rows tell the order.
+// meets reports whether two locks may be on the same row. other is the table of the crossing's other
+// two locks. If all four locks are on one table, only known rows count, since unknown rows have no
+// known order.
 func meets(a, b lock, other string) bool {
 	known := a.row != "" && b.row != ""
 	return a.table == b.table && (known && a.row == b.row || !known && a.table != other)

@@ -80,12 +80,12 @@ func (d Dialect) assigns(t []token) bool {
 	return len(value) > 1 && value[0].text == "=" && d.plain(value[1:])
 }
 
-// plain reports an expression without a query in it.
+// plain reports whether an expression is without a query, and only reads.
 func (d Dialect) plain(t []token) bool {
 	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && d.reads(t)
 }
 
-// settings are variables of a connection that no other connection notices, and whose change ends no
+// settings are variables of a connection. No other connection notices a change, and it ends no
 // transaction.
 var settings = set(`sql_mode time_zone sql_auto_is_null sql_safe_updates sql_select_limit sql_big_selects sql_notes
 	sql_warnings sql_quote_show_create wait_timeout interactive_timeout idle_transaction_timeout net_read_timeout net_write_timeout
@@ -140,7 +140,7 @@ func (d Dialect) looks(t []token) bool {
 // clauses are words that are never an alias.
 var clauses = set("where group having order into for lock union except intersect procedure window from limit fetch offset")
 
-// item returns the number of tokens of the first such item; 0 if it is something else.
+// item returns the number of tokens of the first item, if it is one of these; 0 otherwise.
 func (d Dialect) item(t []token) int {
 	if len(t) == 0 {
 		return 0
@@ -191,7 +191,6 @@ var (
 	lookersPostgres = set("version current_database current_schema current_user session_user current_catalog pg_backend_pid current_setting pg_is_in_recovery")
 )
 
-// set returns the words of a text as a set.
 func set(words string) map[string]bool {
 	all := map[string]bool{}
 	for _, one := range strings.Fields(words) {

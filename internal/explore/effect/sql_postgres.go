@@ -11,7 +11,8 @@ import (
 func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 	switch first(t) {
 	case "SET":
-		// SET CONSTRAINTS checks at once, and a snapshot fixes the commits that it includes.
+		// SET CONSTRAINTS may check constraints at once, and a snapshot decides which commits the
+		// transaction sees.
 		if len(t) > 1 && t[1].is("CONSTRAINTS") || slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
 			return schedule.Writes, gated, true
 		}
@@ -20,7 +21,7 @@ func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 		return schedule.Local, always, true
 	case "DEALLOCATE":
 		return schedule.Writes, outside, true
-	case "LISTEN", "UNLISTEN": // its position decides which notifications arrive
+	case "LISTEN", "UNLISTEN": // its place in the schedule decides which notifications arrive
 		return schedule.Writes, gated, true
 	case "TABLE", "VALUES": // each is short for a SELECT
 		if Postgres.reads(t) {
@@ -62,7 +63,7 @@ var catalogs = []string{
 // count, since they show other connections.
 func catalog(words []string) bool {
 	found := false
-	from := []bool{false} // for each open parenthesis: the position is within its FROM
+	from := []bool{false} // for each open parenthesis: whether the position is within its FROM
 	for i, w := range words {
 		in := &from[len(from)-1]
 		relation := false

@@ -16,7 +16,6 @@ func Relations(sql string, d Dialect) (names []string) {
 	return relationsOf(t)
 }
 
-// relationsOf returns the Relations of a statement that is already split into tokens.
 func relationsOf(t []token) (names []string) {
 	for i := 0; i < len(t); i++ {
 		if !slices.ContainsFunc(beforeRelation, t[i].is) || t[i].is("UPDATE") && i > 0 && slices.ContainsFunc(noUpdate, t[i-1].is) {
@@ -48,8 +47,8 @@ func relationsOf(t []token) (names []string) {
 	return names
 }
 
-// A table follows one of the words of beforeRelation. An UPDATE after one of the words of noUpdate is no
-// statement. A word of afterRelation that follows a table is not its alias.
+// beforeRelation are the words before a table. After a word of noUpdate, UPDATE does not begin a
+// statement. The words of afterRelation can follow a table, and are not its alias.
 var (
 	beforeRelation = []string{"FROM", "JOIN", "INTO", "UPDATE", "USING", "TABLE"}
 	noUpdate       = []string{"FOR", "KEY", "DO", "ON"} // FOR UPDATE, NO KEY UPDATE, DUPLICATE KEY UPDATE, DO UPDATE

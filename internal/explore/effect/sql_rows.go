@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// InsertsOnly reports whether the text is one INSERT that reads no table and changes no row that exists.
+// InsertsOnly reports whether the text is one INSERT that reads no table and changes no existing row.
 func InsertsOnly(sql string, d Dialect) bool {
 	t, ok := alone(sql, d)
 	return ok && first(t) == "INSERT" && !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("ON") || one.is("WITH") })
@@ -89,7 +89,7 @@ func severalTables(t []token, where int) bool {
 	return false
 }
 
-// literal returns a whole number or a UUID, in one of the ways in which it can be written.
+// literal returns the value of a whole number or a UUID, always in the same spelling.
 func literal(t token) (value string, simple bool) {
 	if t.kind == number {
 		return t.text, strings.Trim(t.text, "0123456789") == "" && (t.text == "0" || t.text[0] != '0')
@@ -98,7 +98,7 @@ func literal(t token) (value string, simple bool) {
 	return value, t.kind == text && len(value) == 32 && strings.Trim(value, "0123456789abcdef") == ""
 }
 
-// alone returns the tokens of a text that is exactly one statement, however the server reads it.
+// alone returns the tokens of a text that is exactly one statement in each of its readings.
 func alone(sql string, d Dialect) ([]token, bool) {
 	all := readings(sql, d)
 	if len(sql) > longest || len(all) == 0 {

@@ -4,7 +4,7 @@ import "strings"
 
 // The kinds of tokens.
 const (
-	other       = iota // a sign; "@@" is one
+	other       = iota // a sign, such as "," or "@@"
 	word               // a keyword or a name, without quotes
 	identifier         // a name in quotes
 	text               // a string
@@ -20,18 +20,17 @@ type token struct {
 	spaced bool   // white space or a comment precedes it
 }
 
-// is compares a word without regard to case.
 func (t token) is(name string) bool { return t.kind == word && strings.EqualFold(t.text, name) }
 
 // The ways in which the text of a statement can end.
 const (
 	whole      = iota
-	odd        // it contains a comment that MySQL executes, or one without an end
+	odd        // it contains a comment that MySQL executes, or a comment without an end
 	unfinished // it ends within a string
 )
 
-// tokens splits a statement. With escape, a backslash in a string escapes the next character. An odd or
-// unfinished part is not among the tokens.
+// tokens splits a statement. If escape is true, a backslash in a string escapes the next character. The
+// tokens do not include an odd or unfinished part.
 func tokens(sql string, d Dialect, escape bool) (all []token, rest int) {
 	s := scanner{sql: sql, dialect: d, escape: escape}
 	for {
@@ -207,7 +206,7 @@ func (s *scanner) name() {
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// isName reports a letter, a digit, _, $, or a character outside ASCII.
+// isName reports whether c is a letter, a digit, _, $, or part of a character outside ASCII.
 func isName(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

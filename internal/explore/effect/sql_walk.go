@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// unlimited stands for more scans, or statements, than a walk counts.
+// unlimited is the number of scans or statements at which a walk stops counting.
 const unlimited = 10000
 
-// A walk follows a text and all code that it runs. It takes every branch.
+// A walk analyses a text and all code that it runs. It follows every branch.
 type walk struct {
 	c             *Catalog
 	uses          Uses
@@ -17,30 +17,29 @@ type walk struct {
 	locked        map[string]bool // tables with rows that are locked for an update
 	shared        map[string]bool // tables with rows that are locked against a change
 	inserted      map[string]bool // tables that get new rows
-	path          map[any]bool    // the code on the way to here
-	seen          int             // grows with everything that the walk finds
+	path          map[any]bool    // the routines, tables and triggers that the walk is inside of
+	seen          int             // grows with each finding of the walk
 	size          int             // number of statements
 
 	ended    bool     // the transaction in which Guard was taken has ended
 	open     bool     // a transaction of the text is open
 	wrote    bool     // it has written since its last commit
-	order    []lock   // since its last commit
-	orders   [][]lock // of the transactions before
+	order    []lock   // the locks since its last commit
+	orders   [][]lock // the locks of the earlier transactions
 	commits  int      // number of its commits that have writes
-	unguards bool     // it has read, or its first lock is no guard
+	unguards bool     // it cannot get a Guard any more: it has read, or its first lock is not suitable
 }
 
-// A place says where statements stand.
+// A place is the context of a statement.
 type place struct {
 	packet bool              // in the text itself
-	inner  bool              // within another statement, which commits them
-	stale  bool              // they do not see commits since the start of that statement
+	inner  bool              // within another statement, the outer statement, which commits them
+	stale  bool              // they do not see commits since the start of the outer statement
 	branch bool              // they may be left out
 	many   bool              // they may run several times
 	values map[string]string // literals by name: arguments, and columns of the new row, such as new.team
 }
 
-// walked returns the Uses of a text.
 func walked(c *Catalog, t []token) *Uses {
 	inside := newWalk(c)
 	inside.open = true
@@ -57,19 +56,18 @@ func newWalk(c *Catalog) *walk {
 	return &walk{c: c, path: map[any]bool{}, reads: map[string]bool{}, writes: map[string]bool{}, locked: map[string]bool{}, shared: map[string]bool{}, inserted: map[string]bool{}}
 }
 
-// found returns the Uses after a walk has ended.
 func (w *walk) found() *Uses {
 	u := &w.uses
 	u.Locks = slices.Sorted(maps.Keys(w.locked))
 	u.Locks = slices.AppendSeq(u.Locks, maps.Keys(w.shared))
 	for name := range w.writes {
 		if w.shared[name] || w.locked[name] && w.inserted[name] {
-			w.reads[name] = true // a lock on rows stops no other such lock, or no new row
+			w.reads[name] = true // a shared lock does not stop another shared lock, and no row lock stops a new row
 		}
 	}
 	if u.Torn = w.commits > 1; u.Torn {
 		maps.Copy(w.reads, w.writes)
-		u.Guard = "" // it ends with the first commit
+		u.Guard = "" // the first commit releases the lock
 	}
 	u.Reads, u.Writes = slices.Sorted(maps.Keys(w.reads)), slices.Sorted(maps.Keys(w.writes))
 	if w.size >= unlimited {
@@ -81,7 +79,6 @@ func (w *walk) found() *Uses {
 	return u
 }
 
-// body follows the statements of a text.
 func (w *walk) body(t []token, s place) {
 	if !s.packet {
 		s.many = s.many || slices.ContainsFunc(t, func(one token) bool { return one.is("LOOP") || one.is("WHILE") || one.is("REPEAT") })
@@ -102,7 +99,7 @@ func (w *walk) body(t []token, s place) {
 		s.branch = !always || depth > 0
 		scans, snapshots := w.uses.Scans, w.uses.Snapshots
 		w.statement(one, s)
-		if w.uses.Scans > scans && w.uses.Snapshots == snapshots { // its functions have read
+		if w.uses.Scans > scans && w.uses.Snapshots == snapshots { // only its functions have read
 			w.snapshot(s)
 		}
 		if w.c.Dialect == MySQL && !w.open && !s.inner {
@@ -111,7 +108,7 @@ func (w *walk) body(t []token, s place) {
 	}
 }
 
-// endsBranch recognizes END IF and the like, also after UNTIL.
+// endsBranch recognizes END IF, END CASE and so on, also after UNTIL.
 func endsBranch(t []token) bool {
 	at := slices.IndexFunc(t, func(one token) bool { return one.is("END") })
 	return at >= 0 && at+1 < len(t) && slices.ContainsFunc(branches, t[at+1].is)
@@ -129,8 +126,8 @@ func (w *walk) commit() {
 	w.order = nil
 }
 
-// After one of the words of branches, perhaps not every statement of a body runs. After one of the words of
-// openers, a statement may begin. It begins with one of the words of starters.
+// A word of branches begins statements that may not run. After a word of openers, a statement may
+// begin. Its first word is one of starters.
 var (
 	branches = []string{"IF", "CASE", "WHILE", "FOR", "LOOP", "REPEAT", "EXCEPTION"}
 	openers  = []string{"BEGIN", "THEN", "ELSE", "LOOP", "DO", "REPEAT", "ATOMIC", "QUERY", "IN", "SQLEXCEPTION", "FOUND", "SQLWARNING"}
@@ -169,7 +166,6 @@ func pieces(t []token, d Dialect) (all [][]token) {
 	return all
 }
 
-// statement follows one statement.
 func (w *walk) statement(t []token, s place) {
 	for !s.packet && len(t) > 1 && slices.ContainsFunc(openers, t[0].is) {
 		t = t[1:]
@@ -210,7 +206,7 @@ func (w *walk) statement(t []token, s place) {
 	w.calls(t, s)
 	for _, name := range slices.Sorted(maps.Keys(q.targets)) {
 		w.changes(name, q.targets[name], t, s)
-		if end := where(t); d == MySQL && (first(t) == "UPDATE" || first(t) == "DELETE") && severalTables(t, end) { // any may change
+		if end := where(t); d == MySQL && (first(t) == "UPDATE" || first(t) == "DELETE") && severalTables(t, end) { // it may change any of them
 			for _, joined := range relationsOf(t[:end]) {
 				w.changes(joined, q.targets[name], t, s)
 			}
@@ -231,7 +227,7 @@ func (w *walk) scanned(s place) {
 	w.snapshot(s)
 }
 
-// snapshot records that a statement has read in its snapshot.
+// snapshot counts the snapshot of a statement that has read.
 func (w *walk) snapshot(s place) {
 	switch {
 	case s.stale:
@@ -242,7 +238,7 @@ func (w *walk) snapshot(s place) {
 	}
 }
 
-// selects records what a query reads, and reports whether it reads rows without a lock.
+// selects records the tables that a query reads, and reports whether it reads rows without a lock.
 func (q *query) selects(w *walk, s place) (scans bool) {
 	for _, b := range q.done {
 		for _, name := range b.reads {
@@ -279,8 +275,8 @@ func (w *walk) note(to map[string]bool, name string) {
 	w.seen++
 }
 
-// looks records that rows of a table or of a view are read, and reports whether there is such a table. Any other
-// name belongs to a temporary table or a variable.
+// looks records a read of rows of a table or a view, and reports whether there is such a table. Any
+// other name belongs to a temporary table or a variable.
 func (w *walk) looks(name string, s place) bool {
 	r := w.c.Tables[name]
 	if r == nil && w.c.Hidden {
@@ -305,7 +301,8 @@ func (w *walk) looks(name string, s place) bool {
 	return true
 }
 
-// enter marks code as on the way; false if it is already.
+// enter records that the walk is inside some code. It returns false if the walk already was, as in a
+// recursion.
 func (w *walk) enter(code any) bool {
 	if w.path[code] {
 		return false
@@ -385,8 +382,8 @@ func (w *walk) begins() {
 	w.uses.Controls, w.open = true, true
 }
 
-// ends follows COMMIT and ROLLBACK. In a branch, the statements after it belong to another branch or to the same
-// transaction, except in a loop.
+// ends handles COMMIT and ROLLBACK. In a branch, the statement need not run, so the transaction counts
+// as continued. In a loop, it may commit any number of times.
 func (w *walk) ends(s place) {
 	w.uses.Controls = true
 	switch {
@@ -398,7 +395,7 @@ func (w *walk) ends(s place) {
 	}
 }
 
-// dynamic follows EXECUTE: a text in a body, or a prepared statement.
+// dynamic follows an EXECUTE of a text in a body, or of a prepared statement.
 func (w *walk) dynamic(t []token, s place) {
 	if !s.packet && len(t) > 0 && t[0].kind == text && (len(t) == 1 || t[1].kind != other) {
 		w.inner(t[0].text, s)
@@ -486,7 +483,6 @@ func (w *walk) call(path []token, args [][]token, s place) {
 	}
 }
 
-// run follows a routine.
 func (w *walk) run(r *Routine, s place) {
 	if !w.enter(r) {
 		return
@@ -512,14 +508,14 @@ func (w *walk) run(r *Routine, s place) {
 	}
 }
 
-// first names code before the code that it has run itself.
+// first adds the name of some code to Runs, before the names of the code that it has run itself.
 func (w *walk) first(at int, what string) {
 	if !slices.Contains(w.uses.Runs, what) {
 		w.uses.Runs = slices.Insert(w.uses.Runs, at, what)
 	}
 }
 
-// changes follows a change of the rows of a table or a view, by the statement t. It ignores any other name.
+// changes follows a statement that changes rows of a table or a view. It ignores any other name.
 func (w *walk) changes(name string, on Event, t []token, s place) {
 	r := w.c.Tables[name]
 	if r == nil && w.c.Hidden {
@@ -571,7 +567,7 @@ func (w *walk) changes(name string, on Event, t []token, s place) {
 	}
 }
 
-// fires follows the code of a table.
+// fires follows the code that a change of a table runs.
 func (w *walk) fires(code Code, t []token, s place) {
 	s.inner, s.values = true, s.newRow(t)
 	before, scans, at := w.seen, w.uses.Scans, len(w.uses.Runs)

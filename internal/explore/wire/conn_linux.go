@@ -97,7 +97,6 @@ func (c *Conn) close(why error) {
 	_ = c.server.Close()
 }
 
-// read reads the program's commands.
 func (c *Conn) read() error {
 	for {
 		c.program.Rest()
@@ -247,7 +246,6 @@ func (c *Conn) exchange(o *Command, raw []byte) error {
 	return nil
 }
 
-// receive reads the server's messages.
 func (c *Conn) receive() {
 	defer c.server.Done()
 	for {
@@ -342,7 +340,6 @@ func (c *Conn) push(m Message) {
 	}()
 }
 
-// hand writes bytes to the program.
 func (c *Conn) hand(raw []byte) error {
 	c.mu.Lock()
 	mute := c.mute

@@ -27,7 +27,6 @@ const (
 // changed since last read, error during commit, deadlock, and XA errors.
 var endsTransaction = map[int]bool{1020: true, 1180: true, 1213: true, 1402: true, 1613: true, 1614: true}
 
-// The structures of answers.
 type kind int
 
 const (
@@ -40,7 +39,6 @@ const (
 	authenticates             // one packet; only the last packet of a login is an OK or an ERR
 )
 
-// The phases of an answer.
 type phase int
 
 const (
@@ -143,7 +141,6 @@ func (a *answer) begin(payload []byte, size int) (ends bool, err error) {
 	return false, nil
 }
 
-// column reads the definition of a column, or the end of the columns.
 func (a *answer) column(payload []byte, size int) (ends bool, err error) {
 	if !isEOF(payload, size) {
 		if len(a.columns) < 1<<16 {
@@ -172,7 +169,6 @@ func (a *answer) column(payload []byte, size int) (ends bool, err error) {
 	return false, nil
 }
 
-// row reads a row, or the end of the rows.
 func (a *answer) row(payload []byte, size int) (ends bool, err error) {
 	if isEOF(payload, size) {
 		a.state(payload)
@@ -219,7 +215,6 @@ func (a *answer) prepares(payload []byte) (ends bool, err error) {
 	return a.expects == 0, nil
 }
 
-// ok reads an OK packet.
 func (a *answer) ok(payload []byte) error {
 	r := reader{b: payload[1:]}
 	changed, id := r.length(), r.length()
@@ -236,7 +231,6 @@ func (a *answer) ok(payload []byte) error {
 	return nil
 }
 
-// state reads the status of an EOF packet.
 func (a *answer) state(payload []byte) {
 	if len(payload) >= 5 {
 		a.stated, a.status = true, uint16(payload[3])|uint16(payload[4])<<8
@@ -287,7 +281,6 @@ func (a *answer) whole(verb string) string {
 // counts lists the verbs for which the OK packet states the number of changed rows.
 var counts = map[string]bool{"INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "LOAD": true, "WITH": true}
 
-// fill sets c.Answer.
 func (a *answer) fill(c *wire.Command, verb string) {
 	out := &c.Answer
 	out.Text, out.Whole, out.Made, out.Rows = a.text(verb), a.whole(verb), a.made, a.shown.Rows()
@@ -320,7 +313,6 @@ func isEOF(payload []byte, size int) bool {
 	return len(payload) > 0 && payload[0] == 0xfe && size < 9
 }
 
-// appendError appends an ERR packet.
 func appendError(b []byte, sequence byte, code int, state, message string) []byte {
 	payload := append([]byte{0xff, byte(code), byte(code >> 8), '#'}, state...)
 	return appendPacket(b, sequence, append(payload, message...))

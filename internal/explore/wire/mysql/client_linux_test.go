@@ -34,7 +34,6 @@ func dial(t testing.TB, address, password string, more uint32) *client {
 	return c
 }
 
-// greet connects and reads the greeting.
 func greet(t testing.TB, address, password string) *client {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -48,7 +47,6 @@ func greet(t testing.TB, address, password string) *client {
 	return c
 }
 
-// response returns a HandshakeResponse41.
 func (c *client) response(capabilities uint32) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, capabilities)
 	b = binary.LittleEndian.AppendUint32(b, 1<<24)
@@ -119,7 +117,6 @@ func (c *client) receive() []byte {
 	return p
 }
 
-// command sends a command.
 func (c *client) command(code byte, rest ...byte) {
 	c.t.Helper()
 	c.send(0, append([]byte{code}, rest...))
@@ -142,7 +139,6 @@ func (c *client) until(n int) (packets int, last []byte) {
 	}
 }
 
-// rows reads rows up to an EOF packet. It returns the number of packets.
 func (c *client) rows() (packets int) {
 	c.t.Helper()
 	for {

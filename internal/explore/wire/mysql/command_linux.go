@@ -255,5 +255,4 @@ func lockLimit(line string) time.Duration {
 // longestLock replaces a time-out that does not fit into a Duration.
 const longestLock = 100 * 365 * 24 * time.Hour
 
-// lockSeconds finds a literal time-out.
 var lockSeconds = regexp.MustCompile(`(?i)\bGET_LOCK\s*\([^)]*,\s*'?(-?[0-9]+(?:\.[0-9]*)?)'?\s*\)`)

@@ -23,7 +23,6 @@ func (s *state) statement(id uint32) *prepared {
 	return nil
 }
 
-// execute interprets STMT_EXECUTE, with mu held.
 func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	q.answer.kind, q.answer.binary = results, true
 	r := reader{b: payload[1:]}

@@ -205,7 +205,6 @@ func fastAuthentication(payload []byte) bool {
 	return len(payload) == 2 && payload[0] == 1 && payload[1] == 3
 }
 
-// refused turns an ERR packet of the server into an error.
 func refused(payload []byte) error {
 	var a answer
 	_, _ = a.feed(payload, len(payload))

@@ -48,7 +48,6 @@ func readPacket(r io.Reader) (raw, payload []byte, err error) {
 // fragment returns the payload length from the header of a packet.
 func fragment(head []byte) int { return int(head[0]) | int(head[1])<<8 | int(head[2])<<16 }
 
-// appendPacket appends a packet with a short payload.
 func appendPacket(b []byte, sequence byte, payload []byte) []byte {
 	b = append(b, byte(len(payload)), byte(len(payload)>>8), byte(len(payload)>>16), sequence)
 	return append(b, payload...)
@@ -142,7 +141,6 @@ func (r *reader) length() uint64 {
 	}
 }
 
-// counted reads a length-encoded string.
 func (r *reader) counted() []byte { return r.bytes(r.length()) }
 
 // terminated reads a string that ends with a zero byte.

@@ -183,7 +183,6 @@ func plain(value []byte) string {
 	return text
 }
 
-// named returns the values of a row with the names of their columns.
 func named(columns []column, values []string) (all []wire.Value) {
 	for i, v := range values[:min(len(values), wire.LongestText+1)] {
 		name := ""

@@ -87,7 +87,6 @@ func (g *gate) Entered(*wire.Conn)           {}
 func (g *gate) Joined(c *wire.Conn)          { g.joined <- c }
 func (g *gate) Left(_ *wire.Conn, err error) { g.left <- err }
 
-// end waits until a connection has ended.
 func (g *gate) end(t testing.TB) error {
 	t.Helper()
 	return wait(t, g.left)
@@ -103,7 +102,6 @@ func wait[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
-// proxy starts a gate in front of the server.
 func proxy(t testing.TB) (g *gate, address, password string) {
 	t.Helper()
 	server, password := mariadb(t)

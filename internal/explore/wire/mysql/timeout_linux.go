@@ -36,7 +36,6 @@ func (s *session) TimedOut(current *wire.Command, raw []byte) []byte {
 	return out
 }
 
-// clip copies the first n bytes.
 func clip(raw []byte, n int) []byte { return append([]byte(nil), raw[:n]...) }
 
 // A packet is one packet of a complete answer.
@@ -109,7 +108,6 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 	return out
 }
 
-// zeroRow builds a row with one column of value 0.
 func zeroRow(c column, binary bool) []byte {
 	if !binary {
 		return []byte{1, '0'}

@@ -135,7 +135,6 @@ func changedReply(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// drive uses all features of a driver.
 func drive(t *testing.T, db *sql.DB) {
 	ctx := context.Background()
 	wiretest.Exec(t, db, "DELETE FROM every")
@@ -201,7 +200,6 @@ func drive(t *testing.T, db *sql.DB) {
 	}
 }
 
-// read reads all rows of all results.
 func read(t *testing.T, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
 	rows, err := db.Query(query, args...)

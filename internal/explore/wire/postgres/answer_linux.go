@@ -93,7 +93,6 @@ func (c *call) says() said {
 	return c.result.says
 }
 
-// columns returns the columns of the next rows.
 func (c *call) columns() []field {
 	p := c.head().portal
 	if p == nil || len(c.result.fields) > 0 {
@@ -159,7 +158,6 @@ func (f field) isKey() bool {
 // named id. A shorter value may be a quantity.
 const shortestKey = 4
 
-// cell returns a value with the name of its column.
 func (f field) cell(v []byte) wire.Value {
 	name := f.name
 	if name == "?column?" {

@@ -58,7 +58,6 @@ func errorOf(f frame) (e pgproto3.ErrorResponse) {
 	return e
 }
 
-// errorText returns an ErrorResponse for people.
 func errorText(e pgproto3.ErrorResponse) string { return "error " + e.Code + ": " + e.Message }
 
 // fatal reports whether the server hangs up after the ErrorResponse. The server translates the field

@@ -132,7 +132,6 @@ func (l login) cancel(raw []byte) error {
 	return io.EOF
 }
 
-// refuse tells the program the reason in an ErrorResponse.
 func (l login) refuse(why string) error {
 	raw, err := (&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "0A000", Message: why}).Encode(nil)
 	if err == nil {

@@ -276,7 +276,6 @@ func (b *batch) executed(what said, line string, whole func() string) {
 	}
 }
 
-// finish makes a command from a batch.
 func (s *state) finish(b *batch) {
 	c := b.command
 	c.Raw = b.raw
@@ -328,7 +327,6 @@ func (s *state) finish(b *batch) {
 	}
 }
 
-// text returns the command for people.
 func (b *batch) text() string {
 	lines := b.lines
 	if b.copied {

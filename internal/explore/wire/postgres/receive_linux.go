@@ -158,7 +158,6 @@ func (c *call) head() (e expected) {
 	return e
 }
 
-// pop removes the message that was answered.
 func (c *call) pop() {
 	if len(c.expects) > 0 && c.expects[0].kind != 'S' {
 		c.expects = c.expects[1:]

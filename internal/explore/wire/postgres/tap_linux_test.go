@@ -49,7 +49,6 @@ func (b *both) differences(t testing.TB) (found []string) {
 	return found
 }
 
-// withoutTLS removes the requests for encryption.
 func withoutTLS(up []byte) (rest []byte, asked int) {
 	for len(up) >= 8 && binary.BigEndian.Uint32(up) == 8 {
 		up = up[8:]
@@ -58,7 +57,6 @@ func withoutTLS(up []byte) (rest []byte, asked int) {
 	return up, asked
 }
 
-// withoutSettings removes the session's own statements.
 func withoutSettings(up []byte) (rest []byte, found int) {
 	for _, sql := range []string{postgres.NoTimeouts, postgres.NoDeadlocks, postgres.NoGhosts} {
 		raw, err := (&pgproto3.Query{String: sql}).Encode(nil)
@@ -129,7 +127,6 @@ type raw struct {
 	front *pgproto3.Frontend
 }
 
-// dial logs in.
 func dial(t testing.TB, url, addr string) *raw {
 	t.Helper()
 	c := must(pgconn.ConnectConfig(soon(t), config(t, url, addr)))(t)

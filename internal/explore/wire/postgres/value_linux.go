@@ -102,7 +102,6 @@ func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 // types holds PostgreSQL's types. Goroutines may share it, since decoding only reads it.
 var types = pgtype.NewMap()
 
-// decoded returns a value from its binary form.
 func decoded(v []byte, oid uint32) (shown string, bare, ok bool) {
 	if arrays[oid] {
 		var a pgtype.Array[any]
@@ -123,7 +122,6 @@ func decoded(v []byte, oid uint32) (shown string, bare, ok bool) {
 	return shown, bare, true
 }
 
-// array returns the first elements of an array.
 func array(elements []any) string {
 	const most = 20
 	var all []string
@@ -137,7 +135,6 @@ func array(elements []any) string {
 	return "{" + strings.Join(all, ",") + "}"
 }
 
-// scalar returns a value that pgtype has decoded.
 func scalar(value any) (shown string, bare bool) {
 	switch value := value.(type) {
 	case nil:

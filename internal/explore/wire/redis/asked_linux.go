@@ -60,7 +60,6 @@ func (a *asked) judge(v *value) (changed, failed bool) {
 	return a.Outcome(v.tells())
 }
 
-// tells classifies an answer.
 func (v *value) tells() effect.RedisAnswer {
 	switch {
 	case v.isError() && bytes.HasPrefix(v.text, []byte("NOSCRIPT ")):

@@ -75,7 +75,6 @@ func (v *value) fill(raw []byte) {
 // isError reports whether the server has refused the command.
 func (v *value) isError() bool { return v.kind == '-' || v.kind == '!' }
 
-// isZero reports whether the value is 0 or false.
 func (v *value) isZero() bool {
 	return v.kind == ':' && string(v.text) == "0" || v.kind == '#' && string(v.text) == "f"
 }
@@ -159,7 +158,6 @@ func (r *reader) streamed(v *value) error {
 	}
 }
 
-// aggregate reads the items of an array, set, push, map or attribute.
 func (r *reader) aggregate(v *value, depth int) error {
 	announced := r.raw[v.start:v.end]
 	endless := string(announced) == "?"
@@ -234,7 +232,6 @@ func (r *reader) line(most int) (start, end int, err error) {
 	return start, end, nil
 }
 
-// bytes reads n bytes and the CR LF after them.
 func (r *reader) bytes(n int) (start, end int, err error) {
 	start, end = len(r.raw), len(r.raw)+n
 	if end+2 > maxMessage {

@@ -52,7 +52,6 @@ func (s *session) Receive(current *wire.Command) (wire.Message, error) {
 	return m, nil
 }
 
-// end handles the last value of an answer.
 func (s *session) end(o *wire.Command, a *asked, v *value) {
 	delete(s.asked, o)
 	o.Answer.Text = answerText(v)
@@ -60,7 +59,6 @@ func (s *session) end(o *wire.Command, a *asked, v *value) {
 	s.settle(a, v)
 }
 
-// settle updates the state of the connection after an answer.
 func (s *session) settle(a *asked, v *value) {
 	if a.runs != nil && v.kind == '*' && !v.null {
 		for i, b := range a.runs.queue[:min(len(a.runs.queue), len(v.items))] {

@@ -59,7 +59,6 @@ func Words(raw []byte) (words []string) {
 	return words
 }
 
-// multibulk reads an array of strings.
 func (r *reader) multibulk() (q request, err error) {
 	start, end, err := r.line(maxLine)
 	if err != nil {
@@ -128,7 +127,6 @@ func (q *request) with(i int, argument string) []byte {
 	return append(raw, q.raw[end:]...)
 }
 
-// encode returns a command as an array of strings.
 func encode(args [][]byte) []byte {
 	raw := fmt.Appendf(nil, "*%d\r\n", len(args))
 	for _, a := range args {

@@ -146,13 +146,11 @@ func (s *session) Next() (*wire.Command, error) {
 	return s.command(&q)
 }
 
-// refuse tells the program the reason.
 func (s *session) refuse(why string) error {
 	_, _ = s.refusals.Write([]byte("-ERR " + why + "\r\n"))
 	return &wire.Refused{Why: why}
 }
 
-// command decides how a request is handled.
 func (s *session) command(q *request) (*wire.Command, error) {
 	a := newAsked(q.args)
 	sub := a.Sub

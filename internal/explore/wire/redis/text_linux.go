@@ -93,7 +93,6 @@ func word(b []byte) string {
 	return s
 }
 
-// escape writes unprintable characters as Go does.
 func escape(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -109,7 +108,6 @@ func escape(s string) string {
 	return b.String()
 }
 
-// answerText returns an answer in one line.
 func answerText(v *value) string {
 	var b strings.Builder
 	v.write(&b, true)

@@ -140,7 +140,6 @@ func (c *client) send(t *testing.T, raw string) {
 	}
 }
 
-// answer returns the next answer.
 func (c *client) answer(t *testing.T) string {
 	t.Helper()
 	v, _, err := c.from.message()

@@ -76,7 +76,7 @@ func catalog(d effect.Dialect) *effect.Catalog {
 	}
 }
 
-// TestUses: the code that a statement runs belongs to the statement.
+// TestUses: the Uses of a statement include those of the code that it runs.
 func TestUses(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT id FROM take('a')":                                "reads jobs, writes jobs, 1 scan, runs function take",
@@ -151,7 +151,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestUsesHidden: without the code of the database, a function that is not the server's may do anything.
+// TestUsesHidden: if the user may not read the code, each function that is not built in may do
+// anything.
 func TestUsesHidden(t *testing.T) {
 	c := &effect.Catalog{Dialect: effect.MySQL, Hidden: true}
 	for sql, want := range map[string]string{
@@ -165,7 +166,8 @@ func TestUsesHidden(t *testing.T) {
 	}
 }
 
-// TestHolds: a named lock counts also if it is only tried or is in a function, and so does a lock on a whole table.
+// TestHolds: Holds lists each named lock, even if the text only tries to take it or a function takes
+// it, and each lock on a whole table.
 func TestHolds(t *testing.T) {
 	for _, c := range []struct {
 		d         effect.Dialect
@@ -186,7 +188,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestWith: how the code that a text runs changes its effect, and whether another write can come in between.
+// TestWith: the code that a text runs can change its Effect and its Inside.
 func TestWith(t *testing.T) {
 	for _, c := range []struct {
 		sql    string
@@ -205,7 +207,7 @@ func TestWith(t *testing.T) {
 	} {
 		for _, d := range []effect.Dialect{effect.MySQL, effect.Postgres} {
 			if d == effect.MySQL && strings.Contains(c.sql, "format") {
-				continue // there it is the server's
+				continue // MySQL has a built-in function format
 			}
 			if got := effect.With(catalog(d), c.sql, d); got.Inside != c.inside || got.Effect != c.effect {
 				t.Errorf("%d: %s: %d, %v; want %d, %v", d, c.sql, got.Inside, got.Effect, c.inside, c.effect)
@@ -214,7 +216,8 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestSkews: code that only reads is remarkable if another write can come between two of its reads.
+// TestSkews: Skews is true for code that only reads, if another write can come between two of its
+// reads.
 func TestSkews(t *testing.T) {
 	c := &effect.Catalog{Dialect: effect.Postgres, Tables: map[string]*effect.Relation{"items": {}, "orders": {}, "log": {}}}
 	c.Routines = routines(map[string]string{

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// TestMentions: what can be said about the tables of a statement, from its text.
+// TestMentions checks the names and properties that Mentions finds in a text.
 func TestMentions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text                string
 		d                   Dialect
-		name                string // a name that must be found; "" for none
+		name                string // a name that Mentions must find; "": none
 		undecided, alters   bool
 		controls, ends, del bool
 	}{
@@ -65,7 +65,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestShorten: a wide statement as a person reads it.
+// TestShorten checks the short form of long statements.
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	var wide []string

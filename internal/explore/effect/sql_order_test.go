@@ -6,8 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// TestCrosses: two texts that lock two rows, or two tables, in opposite orders may deadlock inside. Texts with one
-// order, or with a lock that both take first, do not.
+// TestCrosses: two texts that lock two rows, or two tables, in opposite orders may deadlock. Texts that
+// lock them in the same order do not, nor do texts that both take one other lock first.
 func TestCrosses(t *testing.T) {
 	const (
 		first, second = "UPDATE items SET stock = 1 WHERE id = 1", "UPDATE items SET stock = 1 WHERE id = 2"
@@ -34,9 +34,9 @@ func TestCrosses(t *testing.T) {
 			{a: first + "; " + second, b: first + "; " + second, inside: true},
 			{a: first, b: second, inside: true},
 			{a: first + "; INSERT INTO log VALUES (1)", b: "INSERT INTO log VALUES (2); " + first, inside: true},
-			{a: order + "; " + first + "; " + second, b: order + "; " + second + "; " + first, inside: true}, // one after the other
+			{a: order + "; " + first + "; " + second, b: order + "; " + second + "; " + first, inside: true}, // the lock on the purchase lets only one text run
 			{a: "UPDATE items SET stock = 1 WHERE name = 'a'; UPDATE items SET stock = 2 WHERE name = 'b'", b: "UPDATE items SET stock = 2 WHERE name = 'a'; UPDATE items SET stock = 1 WHERE name = 'b'", inside: true},
-			{a: first + "; UPDATE items SET stock = 1 WHERE stock < 0", b: "UPDATE items SET stock = 1 WHERE stock < 1; " + first, inside: true}, // unknown
+			{a: first + "; UPDATE items SET stock = 1 WHERE stock < 0", b: "UPDATE items SET stock = 1 WHERE stock < 1; " + first, inside: true}, // unknown rows
 			{a: "CALL p_move(1, 2)", b: "CALL p_move(2, 1)", want: true},
 			{a: "CALL p_move(1, 2)", b: "CALL p_move(1, 3)"},
 			{a: "CALL p_move(1, 2)", b: "CALL p_move(3, 2)"},
@@ -55,7 +55,7 @@ func TestCrosses(t *testing.T) {
 	}
 }
 
-// upsert returns an INSERT that changes rows which exist.
+// upsert returns an INSERT that changes existing rows.
 func upsert(d effect.Dialect, rows string) string {
 	if d == effect.MySQL {
 		return "INSERT INTO items (id, stock) VALUES " + rows + " ON DUPLICATE KEY UPDATE stock = 5"

@@ -52,7 +52,7 @@ var properties = map[string]func(sql string, d effect.Dialect) string{
 
 var effectNames = map[schedule.Effect]string{schedule.Local: "local", schedule.Reads: "reads", schedule.Writes: "writes"}
 
-// TestStatements compares every line of testdata/statements.txt with what the package says.
+// TestStatements compares every line of testdata/statements.txt with the result of the package.
 func TestStatements(t *testing.T) {
 	text, err := os.ReadFile("testdata/statements.txt")
 	require.NoError(t, err)
@@ -123,8 +123,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestDisjoint: two statements touch different rows only if a condition of each fixes a column that neither
-// changes.
+// TestDisjoint: two statements touch different rows if their conditions compare one column with
+// different literals, and neither statement changes that column.
 func TestDisjoint(t *testing.T) {
 	const (
 		one  = "UPDATE items SET stock = stock - 1 WHERE id = 1"
@@ -167,8 +167,8 @@ func TestDisjoint(t *testing.T) {
 	}
 }
 
-// FuzzStatement: every text is classified without a panic. A statement at the gate never both
-// passes and ends a transaction.
+// FuzzStatement: no text causes a panic. A statement that ends a transaction never passes the gate
+// without a stop.
 func FuzzStatement(f *testing.F) {
 	for _, seed := range []string{
 		"SELECT 1", "SET NAMES utf8, autocommit=0", "SELECT 'a\\'", "/*!", "/* /* */", "$a$", "$1", "E'\\", "@@session.x", "SELECT @@", "SHOW COUNT(*)",
@@ -234,7 +234,7 @@ func said(a effect.Access, ok bool) string {
 	return text
 }
 
-// TestResets: the text with which a pool resets a connection.
+// TestResets: only a text that does nothing but reset the connection counts as a reset.
 func TestResets(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;": true, "DISCARD ALL": true, "reset all": true,

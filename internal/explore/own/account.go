@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An account records what the buyers have under way, as they reported it.
+// An account applies the buyers' reports to the run.
 type account struct{ r *run }
 
 // drain applies all reports received so far.
@@ -24,7 +24,6 @@ func (a account) drain() error {
 	}
 }
 
-// note applies one report.
 func (a account) note(e report) error {
 	if e.kind == lost {
 		return e.err
@@ -51,7 +50,6 @@ func (a account) note(e report) error {
 	return nil
 }
 
-// finished applies the result of a command.
 func (a account) finished(b *buyer, o *gate.Op) {
 	r := a.r
 	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // the server has sent a message that no buyer has received yet
@@ -61,7 +59,7 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	}
 	b.flying = without(b.flying, o)
 	r.knows.remember(b, o)
-	if !o.Background && (o.Changed || o.Ends) { // so the round was not futile
+	if !o.Background && (o.Changed || o.Ends) { // the buyer made progress, so time may pass again later
 		r.passing.phase = renewals
 	}
 	r.named.finished(r.buyers, b, o)
@@ -91,7 +89,8 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	}
 }
 
-// namedLocks accounts for GET_LOCK: after a grant, the process list still shows the waiter for a while.
+// namedLocks accounts for GET_LOCK. For some time after the server has granted a lock, its process list
+// still shows that the buyer waits.
 type namedLocks struct {
 	owed bool // a named lock was released, and a waiting buyer will get it
 }

@@ -22,37 +22,37 @@ type buyer struct {
 	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
-	counter  purchase.Strategy // the strategy behind the parts of the shop that Spec puts in front of it
+	counter  purchase.Strategy // the strategy, behind the Front of the Spec
 	cancel   context.CancelCauseFunc
 
 	gate    []*gate.Op // commands that wait at the gate
 	flying  []*gate.Op // commands that were released and are not answered yet
-	blocked bool       // flying waits for another buyer in the database
-	inside  bool       // waits for another buyer in the process, or for a message
+	blocked bool       // its released commands wait in the database for another buyer
+	inside  bool       // it waits for another buyer in the process, or for a message
 
 	over    bool // Buy has returned
 	crashed bool
 	gone    bool // it hung up
-	refused bool // it was told busy before any other buyer had sent a command
+	refused bool // it was answered "busy" before any other buyer had sent a command
 
-	forgetful atomic.Bool // its code forgets the unlock
+	forgetful atomic.Bool // its code skips the unlock
 	unlock    func()      // the forgotten unlock
 	answered  bool        // Buy had returned before the crash, so the answer counts
 	receipt   purchase.Receipt
 	err       error
 
-	// The next three fields are for polling: a round of futile retries is not repeated until another
-	// buyer has changed a server that it asked.
-	changes map[string]int // by server: changes by other buyers so far
-	asks    map[string]int // the same when this round first asked the server
+	// The next three fields are for polling. After a futile attempt, the buyer polls again only after
+	// another buyer has changed a server that the attempt asked.
+	changes map[string]int // by server: number of changes by other buyers so far
+	asks    map[string]int // by server: the value of changes when this attempt first asked the server
 	resting bool
 	named   bool   // holds a named lock
 	namedBy string // the statement that asked for that lock
 	locks   bool   // may hold other locks of the database
 	steps   int    // number of its steps so far
-	ends    int    // number of other buyers' transactions that have ended
+	ends    int    // number of ended transactions of other buyers
 
-	views   map[*gate.Conn]view // the database as its open transactions see it
+	views   map[*gate.Conn]view // the data that each of its open transactions sees
 	watches map[string][]int    // by server: changes at each WATCH since its last EXEC
 }
 
@@ -72,12 +72,12 @@ func (b *buyer) runnable(o *gate.Op) bool {
 	return false
 }
 
-// unfinished reports whether the buyer's process still has work: its Buy, or work that a worker began
-// for it.
+// unfinished reports whether the buyer's process still has work: its Buy, or commands of a background
+// worker.
 func (b *buyer) unfinished() bool { return !b.over || len(b.gate) > 0 || len(b.flying) > 0 }
 
-// waits returns the buyer's statement that waits for another transaction, or nil. A refused statement
-// that can be retried does not wait.
+// waits returns the buyer's statement that waits for another transaction, or nil. A statement that
+// SQLite refused does not wait if it can be retried now.
 func (b *buyer) waits() *gate.Op {
 	if b.blocked {
 		return b.flying[0]
@@ -90,7 +90,6 @@ func (b *buyer) waits() *gate.Op {
 	return nil
 }
 
-// outcome returns the buyer's answer.
 func (b *buyer) outcome() witness.Outcome {
 	o := witness.Outcome{Buyer: b.id, Answer: string(purchase.OutcomeOf(b.err))}
 	switch {
@@ -104,7 +103,6 @@ func (b *buyer) outcome() witness.Outcome {
 	return o
 }
 
-// moves returns the buyer's commands that may be released.
 func (b *buyer) moves() (own []move, err error) {
 	for _, o := range b.gate {
 		if b.runnable(o) {
@@ -123,9 +121,10 @@ func (b *buyer) moves() (own []move, err error) {
 	return own, nil
 }
 
-// nameWorkers distinguishes the commands of one buyer for the database and for Redis that have the same token.
-// If the buyer itself waits at the database's gate, a worker of its process has sent the command to Redis
-// ("1r"). A ROLLBACK after the end of its context may wait together with a renewal ("1rr").
+// nameWorkers gives different tokens to two commands of one buyer that wait at the gates of the
+// database and of Redis. If the buyer itself waits at the database's gate, a worker of its process sent
+// the command to Redis ("1r"). If a renewal ("1r") waits at the gate of Redis, a ROLLBACK after the end
+// of the context gets "1rr".
 func (b *buyer) nameWorkers(own []move) {
 	mark := func(token string, database bool) {
 		has := func(m move, database bool) bool { return m.Token == token && (m.Touches == gate.SQL) == database }
@@ -142,7 +141,7 @@ func (b *buyer) nameWorkers(own []move) {
 	mark(strconv.Itoa(b.id)+"r", true)
 }
 
-// token returns the token of a command: its buyer, a mark if a worker sent it, and the node for
+// token returns the token of a command: the buyer's number, "r" if a worker sent it, and the node for
 // Redlock.
 func token(o *gate.Op) string {
 	background := ""
@@ -152,7 +151,7 @@ func token(o *gate.Op) string {
 	return strconv.Itoa(o.Buyer) + background + strings.TrimPrefix(suffix(o.Server), "-")
 }
 
-// open reports whether the buyer has a transaction open, or a statement on its way.
+// open reports whether the buyer has an open transaction or a statement without an answer.
 func (b *buyer) open() bool {
 	return slices.ContainsFunc(b.seat.connector.Open(b.id), (*gate.Conn).InTransaction) ||
 		slices.ContainsFunc(b.flying, func(o *gate.Op) bool { return o.Server == gate.SQL })
@@ -168,11 +167,10 @@ func (all buyers) find(id int) (*buyer, error) {
 	return all[id-1], nil
 }
 
-// begun reports whether the buyer has sent a command.
 func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
 
-// refuse records the buyers of processes of their own that were told busy before any other buyer had sent a
-// command. It reports whether one is new: a state must not be reached without this step.
+// refuse records each buyer that was answered "busy" before any other buyer had sent a command. It
+// reports whether it found a new one.
 func (all buyers) refuse() (isNew bool) {
 	for _, b := range all {
 		begun := func(other *buyer) bool { return other != b && other.steps > 0 }
@@ -183,12 +181,10 @@ func (all buyers) refuse() (isNew bool) {
 	return isNew
 }
 
-// over reports whether every Buy has returned.
 func (all buyers) over() bool {
 	return !slices.ContainsFunc(all, func(b *buyer) bool { return !b.over })
 }
 
-// before returns the commands that wait at the gates of a server.
 func (all buyers) before(server string) string {
 	var ops []string
 	for _, b := range all {
@@ -202,8 +198,8 @@ func (all buyers) before(server string) string {
 	return strings.Join(ops, "\n")
 }
 
-// pairCameTo describes the result of a concurrent pair, without values that differ between runs. It
-// returns "" for any other move.
+// pairCameTo describes the result of two commands that were released together, without values that
+// differ between runs. It returns "" for any other move.
 func (all buyers) pairCameTo(m move) string {
 	if !m.Pair {
 		return ""
@@ -211,7 +207,6 @@ func (all buyers) pairCameTo(m move) string {
 	return fmt.Sprintf("%d: %s, %d: %s", m.Command.Buyer, all.cameTo(m.Command), m.Second.Buyer, all.cameTo(m.Second))
 }
 
-// cameTo describes the result of one command.
 func (all buyers) cameTo(o *gate.Op) string {
 	switch {
 	case o.Blocked || all.flies(o):
@@ -229,7 +224,7 @@ func (all buyers) flies(o *gate.Op) bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
 }
 
-// fly reports whether a server has a command that it has not answered.
+// fly reports whether a server still has to answer a command.
 func (all buyers) fly() bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }
@@ -241,7 +236,7 @@ func (all buyers) changed(server string) {
 	}
 }
 
-// sawEnd records that the database rolled back for a buyer whose connection has ended.
+// sawEnd records that the database rolled back the transaction of a closed connection.
 func (all buyers) sawEnd() {
 	all.changed(gate.SQL)
 	for _, b := range all {

@@ -7,21 +7,19 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// A clock is the time that the buyers see. It stands still during a schedule, so that no comparison of
-// two times depends on the load of the machine. Only an event moves it. None of its timers fires: an
-// event replaces each time-out and each expiry.
+// A clock is the clock of the buyers. It stands still during a schedule, so no comparison of two times
+// depends on the load of the machine. Only an event moves it. Its timers never fire: an event replaces
+// each time-out and each expiry.
 type clock struct {
 	start atomic.Int64 // start of the schedule, in ns since 1970
-	ahead atomic.Int64 // added to it by events, in ns
+	ahead atomic.Int64 // time that events have added, in ns
 }
 
-// begin starts the clock of a schedule.
 func (c *clock) begin() {
 	c.start.Store(time.Now().Truncate(time.Millisecond).UnixNano())
 	c.ahead.Store(0)
 }
 
-// advance moves the clock.
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // Now implements rlock.Clock.
@@ -33,7 +31,8 @@ func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return
 // AfterFunc implements rlock.Clock.
 func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
 
-// A watch is the clock as one buyer's process sees it; 0 stands for all buyers.
+// A watch is the clock of one buyer's process; 0 stands for all buyers. It records each look at the
+// clock.
 type watch struct {
 	*clock
 	x     *Runner

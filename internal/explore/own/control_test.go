@@ -15,8 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestKeepsControl runs each strategy under random combinations of all events: whatever happens to its
-// buyers, each of their commands has a name of its own. A search reaches several events late.
+// TestKeepsControl runs each strategy under random combinations of all events. In each state, the
+// explorer must be able to tell the waiting commands apart. A search would reach such combinations
+// late.
 func TestKeepsControl(t *testing.T) {
 	tier.Test(t, "schedules of each strategy under all events")
 	e, schedules, strategies := enginetest.Embedded(t), 25, 0
@@ -30,7 +31,7 @@ func TestKeepsControl(t *testing.T) {
 		strategies++
 		for _, shared := range []bool{false, true} {
 			if shared && entry.WritesLater {
-				continue // its worker's commands belong to no buyer of the process
+				continue // a command of its worker belongs to no particular buyer of the process
 			}
 			t.Run(fmt.Sprintf("%s/shared=%t", entry.Name, shared), func(t *testing.T) {
 				x, err := own.New(t.Context(), own.Spec{

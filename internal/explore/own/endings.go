@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A patience bounds the wait for the strategy's code to end. It expires only after many looks, so a
+// A patience limits the wait for the strategy's code to end. It expires only after many checks, so a
 // slow machine alone does not end the wait.
 type patience struct {
 	until time.Time
@@ -24,12 +24,12 @@ const (
 	leastLooks = 500
 	lookEvery  = 5 * time.Millisecond
 
-	// maxSilence bounds the time that a buyer computes between two commands. maxEnding bounds the
-	// time that code of the strategy takes to end after its contexts. Every strategy needs far less.
-	// Together, with a second run, they are below half a minute.
+	// maxSilence limits the time that a buyer computes between two commands. maxEnding limits the time
+	// that code of the strategy takes to end after its contexts have ended. Every strategy needs far
+	// less.
 	maxSilence = 15 * time.Second
 	maxEnding  = 5 * time.Second
-	maxAgain   = 2 * time.Second // for a strategy that has exceeded one of them before
+	maxAgain   = 2 * time.Second // for a strategy that has already exceeded one of the two
 )
 
 func (p *patience) isOver() bool {
@@ -37,13 +37,13 @@ func (p *patience) isOver() bool {
 	return p.looks > leastLooks && time.Now().After(p.until)
 }
 
-// endings decides how long the strategy's code may take to end. It remembers whether an earlier
-// schedule exceeded that.
+// endings decides how long the strategy's code may take to end: less time after a schedule that
+// exceeded it.
 type endings struct {
 	isStuck bool // an earlier schedule was Final
 }
 
-// patience returns a patience of this duration, or of maxAgain after a schedule that was Final.
+// patience returns a patience of the given duration, or of maxAgain after a schedule that was Final.
 func (e *endings) patience(long time.Duration) patience {
 	if e.isStuck {
 		long = maxAgain
@@ -51,8 +51,8 @@ func (e *endings) patience(long time.Duration) patience {
 	return patience{until: time.Now().Add(long)}
 }
 
-// await waits until no goroutine of a strategy is left, since its commands would reach the next run.
-// The error is a stuckError.
+// await waits until no goroutine of a strategy is left, since such a goroutine could send commands
+// during the next run. The error is a stuckError.
 func (e *endings) await(g *standstill.Goroutines) error {
 	for p := e.patience(maxEnding); !g.Ended(); time.Sleep(lookEvery / 100) {
 		if !p.isOver() {
@@ -66,7 +66,7 @@ func (e *endings) await(g *standstill.Goroutines) error {
 }
 
 // A stuckError reports code of the strategy that still runs after the schedule, although every command
-// is answered and every context has ended. The strategy is to blame, see isBreak.
+// is answered and every context has ended. Usually the strategy is wrong, see isBreak.
 type stuckError struct {
 	what  error
 	where string
@@ -76,14 +76,15 @@ func (e stuckError) Error() string {
 	return e.what.Error() + ": " + cmp.Or(e.where, "it is not known where")
 }
 
-// Unwrap also returns ErrHarness: if the strategy is not to blame, the run proves nothing.
+// Unwrap also returns ErrHarness: unless isBreak says that the strategy is wrong, the run proves
+// nothing.
 func (e stuckError) Unwrap() []error { return []error{schedule.ErrHarness, e.what} }
 
-// errSilent reports a buyer that computes for longer than maxSilence.
+// errSilent reports that a buyer has computed for longer than maxSilence.
 var errSilent = fmt.Errorf("%w: a buyer sends no command and does not wait for another one", schedule.ErrHarness)
 
-// isBreak reports whether the strategy is to blame for code that still runs after the schedule. It is
-// not if a process crashed or the search cut the schedule short.
+// isBreak reports whether code that still runs after the schedule is an error of the strategy. It is
+// not if a process crashed, or if the search cut the schedule short.
 func (r *run) isBreak(ctx context.Context, e *schedule.Ended, err error) bool {
 	isWhole := err == nil && !e.Pruned && !e.Cut || errors.Is(err, errSilent)
 	return isWhole && ctx.Err() == nil && !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.crashed })

@@ -9,13 +9,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A move is one thing that can happen next to the buyers.
+// A move is a possible next step of a schedule: a command or an event.
 type move = conduct.Move[*gate.Op]
 
 // events returns the events that may happen in a run. Each event is one file.
 type events struct{ *run }
 
-// all lists the events in display order.
 func (e events) all() []conduct.Event[*gate.Op] {
 	return []conduct.Event[*gate.Op]{
 		{Name: schedule.Expire, Moves: e.expire},
@@ -30,8 +29,8 @@ func (e events) all() []conduct.Event[*gate.Op] {
 	}
 }
 
-// ofBuyer returns the move by which an event happens to one buyer. It touches no server unless the
-// caller adds one. happen makes the event happen.
+// ofBuyer returns the move of an event that happens to one buyer, by a call of the function happen. The
+// move touches no server unless the caller adds one.
 func ofBuyer(e schedule.Event, b *buyer, text string, happen func(ctx context.Context, b *buyer) error) move {
 	return move{
 		Choice: schedule.Choice{Token: fmt.Sprintf("%s%d", e, b.id), Buyer: b.id, Name: string(e), Effect: schedule.Local},

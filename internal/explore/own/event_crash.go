@@ -8,7 +8,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// errCrashed is the cause of a crashed buyer's ended context.
 var errCrashed = errors.New("explore: this buyer has crashed")
 
 // crash stops a buyer forever. Its connections end.
@@ -19,7 +18,7 @@ func (e events) crash(context.Context) (all []move, _ error) {
 			switch {
 			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns the number of listeners
 				m.Global = true
-			case b.open() || b.named: // its transaction is rolled back, and its named lock is free
+			case b.open() || b.named: // the database rolls back its transaction and frees its named lock
 				m.Effect, m.Touches = schedule.Writes, gate.SQL
 			}
 			all = append(all, m)
@@ -28,8 +27,8 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// kill keeps all further commands of the buyer from the servers. The connections of commands that it
-// has sent end.
+// kill stops all further commands of the buyer before they reach a server, and ends the connections of
+// commands on their way.
 func (e events) kill(ctx context.Context, b *buyer) error {
 	r := e.run
 	r.inbox.crash(b.id)

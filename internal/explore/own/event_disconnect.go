@@ -15,7 +15,7 @@ func (e events) disconnect(context.Context) (all []move, _ error) {
 			continue
 		}
 		m := ofBuyer(schedule.Disconnect, b, "hangs up: its context ends", e.hangUp)
-		m.Global = b.inside || e.x.spec.Shared // the end may wake another buyer of its process
+		m.Global = b.inside || e.x.spec.Shared // the end of the context may wake another buyer of its process
 		if len(b.flying) > 0 {
 			m.Effect, m.Touches = schedule.Writes, gate.SQL
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// expire makes every lease expire, and its holder does not notice. A pause of the holder, or a slow critical
-// section, has the same effect.
+// expire makes every lease expire without the holder's notice. A pause of the holder, or a slow
+// critical section, has the same effect.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	leases, err := e.x.servers.leases(ctx, e.x.clock.Now())
 	if err != nil || len(leases) == 0 {
@@ -25,12 +25,12 @@ func (e events) expire(ctx context.Context) ([]move, error) {
 	}}, nil
 }
 
-// movesClock reports whether the event moves the buyers' clock, which every later step can see.
+// movesClock reports whether the event moves the buyers' clock. Every later step can see that.
 func movesClock(leases []serverstate.Lease) bool {
 	return slices.ContainsFunc(leases, func(l serverstate.Lease) bool { return l.ByClock })
 }
 
-// oneServer returns the server with all leases, or "" if several servers have some.
+// oneServer returns the server that keeps all leases, or "" if several servers keep some.
 func oneServer(leases []serverstate.Lease) string {
 	for _, l := range leases {
 		if l.Server != leases[0].Server {

@@ -6,9 +6,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// noUnlock returns the moves in which a buyer's code takes a path without an unlock. Its process lives
-// on, and so does the watchdog of its lock. The move is possible after the buyer's first command only:
-// later ones would end in the same way.
+// noUnlock returns the moves in which a buyer's code takes a path without an unlock. Its process and
+// the watchdog of its lock continue. The move is possible only right after the buyer's first command.
+// Later, it would lead to the same results.
 func (e events) noUnlock(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if _, unlocks := b.strategy.(interface{ Unlocks() }); unlocks && !b.over && !b.crashed && b.steps == 1 {
@@ -24,8 +24,8 @@ func (e events) noUnlock(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// forgets reports whether the buyer's code forgets the unlock. The end of the schedule makes up for
-// it, so that no watchdog reaches the next schedule.
+// forgets reports whether the buyer's code skips the unlock. The end of the schedule calls unlock after
+// all, so that no watchdog reaches the next schedule.
 func (r *run) forgets(buyer int, unlock func()) bool {
 	b, err := r.buyers.find(buyer)
 	if err != nil || !b.forgetful.Load() || r.inbox.Free() {

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// ErrRaised is the error that a buyer's code meets in this event, or the value of its panic.
+// ErrRaised is the error that the event raises in a buyer's code, or the value of its panic.
 var ErrRaised = gate.ErrRaised
 
 // raise returns the moves in which a buyer's code raises an error, or panics, instead of sending its
@@ -32,7 +32,7 @@ func (e events) raise(context.Context) (all []move, _ error) {
 			return m
 		}
 		m := how("raises an error", gate.Raise)
-		if o.Name == "COMMIT" { // its transaction is rolled back
+		if o.Name == "COMMIT" { // without the COMMIT, the database rolls the transaction back
 			m.Effect, m.Touches = schedule.Writes, gate.SQL
 		}
 		all = append(all, m)
@@ -45,11 +45,11 @@ func (e events) raise(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// inBuy reports whether its caller runs in the goroutine of a buyer's Buy.
+// inBuy reports whether it is called in the goroutine of a buyer's Buy.
 func inBuy() bool { return bytes.Contains(debug.Stack(), []byte(".(*run).buy(")) }
 
-// recovered ends the panic of the event as the shop's server does, which then answers with an error.
-// Other panics go on.
+// recovered turns the panic of the event into an error, as the shop's server does. Other panics
+// continue.
 func recovered(answer *error) {
 	p := recover()
 	if err, ok := p.(error); ok && errors.Is(err, ErrRaised) {

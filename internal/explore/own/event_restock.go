@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// restock lets another process restock the product while buyers are inside. Such a restock waits for
-// the row, so it does not happen while a transaction is open.
+// restock lets another process restock the product after a buyer has begun. In the shop, a restock
+// waits for the row lock. So the event cannot happen while a transaction is open.
 func (e events) restock(context.Context) ([]move, error) {
 	begun := func(b *buyer) bool { return b.steps > 0 }
 	if slices.ContainsFunc(e.buyers, (*buyer).open) || !slices.ContainsFunc(e.buyers, begun) {
@@ -26,8 +26,8 @@ func (e events) restock(context.Context) ([]move, error) {
 	}}, nil
 }
 
-// restocked returns the units that the event puts on sale. Each buyer that comes later can buy. They are more
-// than before, so a write of the earlier stock shows.
+// restocked returns the number of units that the event puts on sale. They are enough for all buyers.
+// They are more than before, so a buyer that writes the earlier stock causes a visible error.
 func (s Spec) restocked() int64 {
 	units := s.Stock
 	for i := range s.Buyers {
@@ -36,7 +36,6 @@ func (s Spec) restocked() int64 {
 	return units
 }
 
-// putOnSale runs the shop's own restock.
 func (r *run) putOnSale(ctx context.Context, units int64) error {
 	state, err := r.x.stock.Read(ctx)
 	if err != nil {
@@ -68,7 +67,7 @@ func (r *run) putOnSale(ctx context.Context, units int64) error {
 	return nil
 }
 
-// ungated returns the dependencies of a process that is no buyer's.
+// ungated returns the dependencies of a process without a buyer, on connections without a gate.
 func (x *Runner) ungated() lockstrategy.Deps {
 	d := x.deps(0)
 	d.DB, d.Redlock = x.stock.Admin, nil
@@ -82,14 +81,14 @@ func (x *Runner) ungated() lockstrategy.Deps {
 	return d
 }
 
-// A restocking records what the restock of a schedule means for the buyers' answers.
+// A restocking records facts at the restock that explain the buyers' answers.
 type restocking struct {
 	cleared []string // purchasers whose records it deleted
 	before  []int    // buyers that had called Buy
 }
 
-// explains reports whether stock and records need not agree with the answer of a buyer, since the answer
-// is about the earlier stock.
+// explains reports whether a buyer's answer is about the stock before the restock. Then stock and
+// records need not agree with it.
 func (r restocking) explains(b *buyer) bool {
 	return slices.Contains(r.cleared, b.name) || purchase.OutcomeOf(b.err) == purchase.SoldOut && slices.Contains(r.before, b.id)
 }

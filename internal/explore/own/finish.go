@@ -10,11 +10,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// errCut ends the buyers of a run that is not continued.
+// errCut ends the contexts of the buyers after the search has ended a run early.
 var errCut = errors.New("explore: the rest of this schedule is not needed")
 
-// finish ends the run at any point and waits for its goroutines. deadEnd ends the buyers' waits as
-// their time-outs would.
+// finish ends the run at any point and waits for its goroutines. If deadEnd is true, it ends the
+// buyers' waits with time-outs.
 func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	r.inbox.free.Store(true)
 	for _, b := range r.buyers {
@@ -64,7 +64,6 @@ func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	return nil
 }
 
-// awaitReturn waits until every Buy has returned.
 func awaitReturn(r *run) error {
 	ended := make(chan struct{})
 	go func() { r.outcome.Wait(); close(ended) }()
@@ -86,7 +85,6 @@ func awaitReturn(r *run) error {
 	}
 }
 
-// letGo releases an op after the end of the schedule.
 func (in *inbox) letGo(o *gate.Op) {
 	if in.Dead(o.Buyer) {
 		o.Decide(gate.Die)

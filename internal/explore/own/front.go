@@ -14,22 +14,22 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Front is a part of the shop in front of the strategy: the sold-out check or the admission
-// control. "" is none.
+// A Front is a part of the shop that a purchase passes before the strategy: the sold-out check or the
+// admission control. "" means no such part.
 type Front string
 
 // The fronts.
 const (
-	SoldOutCheck Front = "sold-out-check" // after an earlier refusal, so each buyer waits for a read of the stock
+	SoldOutCheck Front = "sold-out-check" // after an earlier refusal, so each buyer first waits for a read of the stock
 	FailingRead  Front = "failing-read"   // the sold-out check, when each of its reads fails
-	Admission    Front = "admission"      // the admission control, with room for one buyer
+	Admission    Front = "admission"      // the admission control, which admits one buyer at a time
 )
 
 // Fronts returns all fronts.
 func Fronts() []Front { return []Front{SoldOutCheck, FailingRead, Admission} }
 
-// Check returns an error if the front is unknown, or does not work with the buyers' processes. shared
-// reports whether all buyers are in one process.
+// Check returns an error if the front is unknown, or needs all buyers in one process and shared is
+// false.
 func (f Front) Check(shared bool) error {
 	switch {
 	case f == Admission && !shared:
@@ -40,7 +40,7 @@ func (f Front) Check(shared bool) error {
 	return nil
 }
 
-// before puts the shop's own front before a strategy. It sells in db.
+// before returns the strategy behind the front of the Spec. The front uses db.
 func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	front, e := purchase.Front{Orders: db}, x.spec.Strategy
 	switch x.spec.Front {
@@ -58,12 +58,13 @@ func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	return s
 }
 
-// admissions is the number of further admissions that a buyer passes. Two buyers then take more places
-// than an admission has while it does not know the pace of sales.
+// admissions is how many places of the admission control a buyer takes in addition to its own. So two
+// buyers need more places than there are at first, when the admission control has not measured the rate
+// of sales.
 const admissions = 19
 
-// newCheck returns a function that makes sold-out checks. Each has seen a refusal, so it reads the stock
-// from now on.
+// newCheck returns a function that makes sold-out checks. A new check has seen a refusal already, so it
+// reads the stock for each buyer.
 func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutCheck {
 	return func(left purchase.OfStock) *purchase.SoldOutCheck {
 		c := purchase.NewSoldOutCheck(stockRead{db, left, x.spec.Front == FailingRead}.left, schedule.Forever)
@@ -72,7 +73,7 @@ func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutC
 	}
 }
 
-// A stockRead is the read of a sold-out check, on connections that the explorer gates.
+// A stockRead is the read of a sold-out check, on connections with a gate.
 type stockRead struct {
 	db    *gorm.DB
 	of    purchase.OfStock
@@ -81,7 +82,8 @@ type stockRead struct {
 
 var errReadFails = errors.New("explore: the read of the stock fails")
 
-// left runs in a goroutine of its own, whose stack names this function; see standstill.
+// left runs in a goroutine of its own. Package standstill finds this goroutine by the name of the
+// method.
 func (r stockRead) left(ctx context.Context, name string) (int64, error) {
 	units, err := r.of(r.db.WithContext(ctx), name)
 	if r.fails {

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// room is the number of reports that can wait while the scheduler asks a server. If it is full, a buyer
-// waits, which changes no result.
+// room is how many reports the channel can hold while the scheduler asks a server. If it is full, a
+// buyer waits a moment longer.
 const room = 64
 
 type reportKind int
@@ -18,13 +18,13 @@ type reportKind int
 const (
 	arrived  reportKind = iota // an op waits at the gate
 	finished                   // the op was executed
-	refused                    // the op would block and must wait at the gate again
+	refused                    // SQLite refused the op as busy, so it waits at the gate again
 	lost                       // a gate does not know the effect of a command
-	paused                     // a round of retries has ended
+	paused                     // an attempt has failed, and the buyer pauses before the next one
 	returned                   // Buy has returned
 )
 
-// kinds maps the gate's reports.
+// kinds maps the gate's reports to those of the inbox.
 var kinds = map[gate.Kind]reportKind{gate.Arrived: arrived, gate.Finished: finished, gate.Refused: refused, gate.Lost: lost}
 
 // A report is one thing that a buyer's goroutine did.
@@ -39,8 +39,8 @@ type report struct {
 // scheduler's goroutine reads from reports.
 type inbox struct {
 	reports chan report
-	sent    chan struct{} // receives a value when an op of gate.ProceedAloud is on its way
-	free    atomic.Bool   // the schedule is over, so everything passes
+	sent    chan struct{} // receives a value when an op released with gate.ProceedAloud has been sent
+	free    atomic.Bool   // the schedule is over, so every command passes
 
 	mu      sync.Mutex
 	crashed map[int]bool
@@ -73,7 +73,7 @@ func (in *inbox) Hear(r gate.Message) {
 // Sent implements gate.Scheduler.
 func (in *inbox) Sent() { in.sent <- struct{}{} }
 
-// crash records that the buyer sends no further report.
+// crash makes the gates drop all further commands of the buyer.
 func (in *inbox) crash(buyer int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -87,7 +87,6 @@ func (in *inbox) pause(buyer int) {
 	}
 }
 
-// A lockEvent is a lock in memory that a buyer has taken or released.
 type lockEvent struct {
 	buyer int
 	kind  lockstrategy.EventKind
@@ -102,8 +101,8 @@ func (in *inbox) observe(buyer int, kind lockstrategy.EventKind) {
 	}
 }
 
-// lockEvents returns the events since its last call, sorted by buyer, since the schedule does not
-// determine their order.
+// lockEvents returns the events since the last call, sorted by buyer: the schedule does not determine
+// the order in which they arrive.
 func (in *inbox) lockEvents() []lockEvent {
 	in.mu.Lock()
 	defer in.mu.Unlock()

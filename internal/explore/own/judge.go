@@ -17,16 +17,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A judgement decides how a schedule has ended, after its buyers are done.
 type judgement struct {
 	x *Runner
 	r *run
 }
 
-// verdict returns the verdict of the schedule. Holds means that it shows no violation.
+// verdict returns the verdict of the schedule. Holds means that it contains no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if r.leftover.what == "" { // otherwise a worker may wait for the lock that was left
+	if r.leftover.what == "" { // a worker could wait forever for a lock that a buyer left
 		if err := j.finishWork(ctx); err != nil {
 			return "", "", err
 		}
@@ -60,13 +59,13 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	case v == verdict.Duplicated:
 		return v, fmt.Sprintf("%d records belong to a purchase that already has a record", state.Duplicates), nil
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0 && r.conductor.Happened()[schedule.Restock]:
-		why = "after the restock, " + why // for each buyer that came later there were units
+		why = "after the restock, " + why // there were enough units for each later buyer
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
 	case (v == verdict.Inconclusive || v == verdict.Stalled) && refused >= 0 && r.buyers[refused].order.Amount <= x.spec.Stock:
 		return verdict.Stalled, fmt.Sprintf("buyer %d was told busy although no other buyer was under way", r.buyers[refused].id), nil
 	case v == verdict.Inconclusive || v == verdict.Stalled:
-		v = verdict.Holds // without a dead end, Stalled means that a buyer gave up by itself
+		v = verdict.Holds // the run had no dead end, so a buyer gave up by itself
 	}
 	if who := j.cleansUp(); err == nil && v == verdict.Holds && who != "" {
 		return j.keepsNothing(ctx, who, why)
@@ -74,19 +73,18 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	return v, why, err
 }
 
-// answers returns the buyers' answers, for the audit.
 func (r *run) answers() (answers []audit.Answer, _ error) {
 	for _, b := range r.buyers {
 		if r.restocked.explains(b) {
 			continue
 		}
 		a := audit.Answer{Purchaser: b.name, Units: b.order.Amount, Outcome: purchase.OutcomeOf(b.err), ID: b.receipt.ID}
-		if b.crashed && !b.answered || b.gone && b.err != nil { // the buyer got no answer, whatever Buy returned
+		if b.crashed && !b.answered || b.gone && b.err != nil { // the buyer got no answer, even if Buy returned one
 			a.Outcome = purchase.Unknown
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
 			switch {
-			case errors.Is(b.err, gate.ErrRaised): // the schedule's own error: only a record of this buyer would be wrong
+			case errors.Is(b.err, gate.ErrRaised): // the event raised this error, so only a record of this buyer would be wrong
 			case sqlerror.Definite(b.err):
 				a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
 			default:
@@ -98,8 +96,8 @@ func (r *run) answers() (answers []audit.Answer, _ error) {
 	return answers, nil
 }
 
-// underOneKey returns the violation if all orders have one Idempotency-Key, or "". At most one order
-// may be sold, and the key may refuse no order before that sale.
+// underOneKey returns the violation of a schedule in which all purchases use one Idempotency-Key, or
+// "". The shop may sell at most one of them, and may answer "key reused" only after that sale.
 func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
 	if !j.x.spec.OneKey {
 		return "", ""
@@ -114,7 +112,7 @@ func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
 	return "", ""
 }
 
-// leastRefused returns the number of units in the smallest order that was refused as sold out.
+// leastRefused returns the number of units in the smallest purchase that was refused as sold out.
 func (all buyers) leastRefused() int64 {
 	least := int64(math.MaxInt64)
 	for _, b := range all {
@@ -125,9 +123,9 @@ func (all buyers) leastRefused() int64 {
 	return least
 }
 
-// askLater runs a late buyer, which shows whether the units that are left can be sold or have leaked.
-// The answer "sold out" may have been true at its time. The late buyer is a run of its own, so that no
-// time-out decides.
+// askLater checks units that are left although a buyer was answered "sold out", which may have been
+// true at that moment. It runs a late buyer: if that buyer cannot buy the units, they have leaked. The
+// late buyer is a run of its own, so that no time-out decides.
 func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
 	x := j.x
 	leases, err := x.servers.leases(ctx, x.clock.Now())
@@ -155,7 +153,8 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }
 
-// lateBuyer runs a buyer that asks for units after all others are done. If timeless, no time passes.
+// lateBuyer runs a buyer that asks for units after all others are done. If timeless is true, no time
+// passes in this run.
 func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*buyer, error) {
 	x := j.x
 	r := x.start(ctx, []purchase.Order{{Product: x.spec.Product, Purchaser: "late-buyer", Amount: units}}, false)
@@ -165,8 +164,8 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// cleansUp names the buyer whose process could release every lock: the only events that happened are those
-// after which a process cleans up. It returns "" if there is no such buyer.
+// cleansUp names the buyer of the schedule's only event, if that is a disconnect or a raised error.
+// Then the buyer's process could release its locks. It returns "" otherwise.
 func (j judgement) cleansUp() string {
 	happened := j.r.conductor.Happened()
 	switch {
@@ -180,8 +179,8 @@ func (j judgement) cleansUp() string {
 	return ""
 }
 
-// keepsNothing lets a late buyer find out whether the buyer that who names has left a lock. A lock
-// that ends only with its lease counts as left.
+// keepsNothing checks with a late buyer whether an earlier buyer has left a lock. The parameter who
+// names the earlier buyer. A lock that stays until its lease expires counts as left.
 func (j judgement) keepsNothing(ctx context.Context, who, why string) (verdict.Verdict, string, error) {
 	if j.r.passing.ranOut {
 		return verdict.Stalled, "the lock of " + who + " stayed until its lease expired", nil
@@ -198,7 +197,7 @@ func (j judgement) keepsNothing(ctx context.Context, who, why string) (verdict.V
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }
 
-// An unjudged run ends without a verdict.
+// An unjudged is a run that ends without a verdict.
 type unjudged struct{ *run }
 
 // End implements conduct.Subject.

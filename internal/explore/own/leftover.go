@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A leftover describes the locks and transactions that answered buyers left in the database, and ends
-// them.
+// A leftover finds and ends the locks and transactions that buyers left in the database after their
+// answers.
 type leftover struct {
 	r    *run
 	what string // description for people; "" if there is nothing
@@ -29,7 +29,7 @@ func (l *leftover) look() {
 }
 
 // holds lists the transactions and the named lock on the buyer's idle connections. It looks several
-// times, since database/sql rolls back concurrently when the buyer's context ends.
+// times, since database/sql may still be rolling back after the end of the buyer's context.
 func (b *buyer) holds() (held []string) {
 	if b.crashed {
 		return nil
@@ -54,7 +54,7 @@ func (b *buyer) holds() (held []string) {
 	return held
 }
 
-// clean gives the buyers new connections if the schedule left a lock or a transaction on the old ones.
+// clean gives the buyers new connections if a lock or a transaction was left on the old ones.
 func (l *leftover) clean(ctx context.Context) error {
 	if l.what == "" {
 		return nil
@@ -62,7 +62,6 @@ func (l *leftover) clean(ctx context.Context) error {
 	return l.reseat(ctx)
 }
 
-// reseat ends the buyers' connections and opens new ones.
 func (l *leftover) reseat(ctx context.Context) (err error) {
 	x := l.r.x
 	ctx = context.WithoutCancel(ctx)
@@ -78,7 +77,7 @@ func (l *leftover) reseat(ctx context.Context) (err error) {
 		if err = errors.Join(err, bad); err != nil {
 			return err
 		}
-		_ = s.close() // its connections to the database have already ended
+		_ = s.close() // the error says that its connections to the database have already ended
 		x.seats[i] = fresh
 	}
 	return err

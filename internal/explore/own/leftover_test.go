@@ -22,7 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// littering sells by a guarded statement. refuse decides what a refused buyer leaves behind.
+// littering sells by a guarded statement. In the transaction of a refused buyer, it calls the function
+// refuse, which may leave a lock or a transaction.
 type littering struct {
 	deps   lockstrategy.Deps
 	refuse func(tx *gorm.DB)
@@ -51,8 +52,8 @@ func (s littering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	return receipt, tx.Commit().Error
 }
 
-// explored searches the strategy's schedules, replays the witness and returns it; nil if no schedule
-// breaks.
+// explored searches the strategy's schedules. It replays and returns the witness; nil if there is no
+// violation.
 func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore.Witness {
 	t.Helper()
 	begun := time.Now()
@@ -78,8 +79,8 @@ func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore
 	return r.Witness
 }
 
-// TestLeftOpen: a transaction that a refused buyer leaves open is an error of the strategy. No
-// later schedule is affected by its locks.
+// TestLeftOpen: a transaction that a refused buyer leaves open is a violation. Its locks do not affect
+// later schedules.
 func TestLeftOpen(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
@@ -104,7 +105,7 @@ func TestCloses(t *testing.T) {
 		_, err = x.Search(t.Context())
 		require.NoError(t, errors.Join(err, x.Close()))
 	}
-	search() // the engine opens its own connections
+	search() // in this first search, the engine opens its own connections
 	before := goleak.IgnoreCurrent()
 	search()
 	if err := goleak.Find(before); err != nil {
@@ -112,8 +113,7 @@ func TestCloses(t *testing.T) {
 	}
 }
 
-// TestNeverEnds: code of the strategy that never ends is an error of the strategy and not of the
-// explorer.
+// TestNeverEnds: code of the strategy that never ends is a violation, and not an error of the explorer.
 func TestNeverEnds(t *testing.T) {
 	tier.Test(t, "it waits until a buyer is certain to be stuck")
 	e := enginetest.Embedded(t)

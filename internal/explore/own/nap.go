@@ -2,14 +2,13 @@ package own
 
 import "time"
 
-// A nap is a pause of the scheduler before its next look. It decides nothing.
+// A nap is a pause of the scheduler between two looks at the buyers. No result depends on its length.
 type nap struct {
-	over  chan struct{} // receives a value at the end; a nap that was interrupted may still send one
+	over  chan struct{} // receives a value at the end, even of an interrupted nap
 	start func(time.Duration)
 	close func()
 }
 
-// begin begins a nap.
 func (n *nap) begin(d time.Duration) {
 	select {
 	case <-n.over:

@@ -7,11 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// owners knows which buyer holds each key in Redis, and records when a buyer releases another holder's
-// lock. Such a schedule may still end well.
+// owners tracks which buyer holds each key in Redis, and records when a buyer releases another buyer's
+// lock. Otherwise such a mistake would stay unseen in a schedule that sells correctly.
 type owners struct {
 	byKey   map[string]int // by server and key
-	foreign bool           // a buyer has released another's lock
+	foreign bool           // a buyer has released another buyer's lock
 }
 
 func (w *owners) finished(o *gate.Op) {
@@ -29,7 +29,7 @@ func (w *owners) finished(o *gate.Op) {
 	}
 	owner := w.byKey[key]
 	if o.Beside != nil && o.Beside.Buyer == owner {
-		return // only the server knows which of the two came first
+		return // only the server knows which of the two commands came first
 	}
 	if owner != 0 && owner != o.Buyer {
 		o.Note = fmt.Sprintf("it has deleted the lock of buyer %d", owner)

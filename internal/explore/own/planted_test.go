@@ -22,9 +22,9 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// TestPlanted has copies of strategies with one mistake each, for the events under which no strategy
-// of the catalogue and no patch of trackrecord/planted breaks. The explorer finds the mistake, and
-// nothing in the same copy without it.
+// TestPlanted explores copies of strategies, with and without a mistake. The explorer finds each
+// mistake, and no violation without it. The mistakes break under events that break neither a strategy
+// of the catalogue nor a patch of trackrecord/planted.
 func TestPlanted(t *testing.T) {
 	redis := []lockstrategy.Need{lockstrategy.NeedsRedis}
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -36,7 +36,7 @@ func TestPlanted(t *testing.T) {
 			want  verdict.Verdict // for the copy with the mistake
 			build func(d lockstrategy.Deps, mistake bool) purchase.Strategy
 
-			without string // the dialect on which the database prevents the mistake
+			without string // the dialect of the database that prevents the mistake
 		}{
 			{"a watchdog that goes on after unlock", redis, explore.Renew, verdict.Stalled, func(d lockstrategy.Deps, mistake bool) purchase.Strategy {
 				return renewed{d, mistake}
@@ -72,13 +72,13 @@ func TestPlanted(t *testing.T) {
 	})
 }
 
-// renewed renews its lock by setting it again, so that the lock survives a Redis that has forgotten
-// it. Its watchdog must stop, and finish its last renewal, before the unlock. Otherwise it sets the
-// lock again and leaves it forever without an owner. Real cases: redisson/redisson#2714 and #7272,
-// renewal after unlock.
+// renewed renews its lock by setting the key again, so that the lock survives a Redis that has
+// forgotten the key. Before the unlock, the watchdog must stop and finish its last renewal. Otherwise
+// it sets the key again, and the lock stays forever without a holder. Real cases:
+// redisson/redisson#2714 and #7272, renewal after unlock.
 type renewed struct {
 	deps lockstrategy.Deps
-	leak bool // the watchdog does not learn of the unlock
+	leak bool // the mistake: the watchdog continues after the unlock
 }
 
 const (
@@ -134,9 +134,9 @@ func (s renewed) watch(ctx context.Context, token string) (stop func()) {
 	}
 }
 
-// unheeded should check the changed rows and the error of its UPDATE. With the mistake it ignores
-// them. After a time-out InnoDB has undone only that statement, so the record is written without
-// the stock.
+// unheeded ignores the error and the number of changed rows of its UPDATE, if it contains the mistake.
+// After a time-out, InnoDB undoes only that statement, so the transaction writes the record without
+// reducing the stock.
 type unheeded struct {
 	deps lockstrategy.Deps
 	deaf bool

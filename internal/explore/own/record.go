@@ -24,8 +24,8 @@ func newRecorder(observe bool) *recorder {
 	return &recorder{conduct.NewRecorder[*gate.Op](observe), secrets{}, map[int]string{}, map[int]bool{}}
 }
 
-// after reads stock and records, and writes down the step. It also adds the result of a command
-// that another buyer's step has unblocked.
+// after reads stock and records, and adds the step to the witness. It also adds the result of a command
+// that this step has unblocked.
 func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	if !w.Observe {
 		return nil
@@ -55,10 +55,9 @@ func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	return nil
 }
 
-// waits is the result of a command without an answer.
+// waits is the text for a command without an answer.
 const waits = "waits for another buyer's transaction"
 
-// sent records a command that was released.
 func (w *recorder) sent(r *run, o *gate.Op, now witness.Step, note string) {
 	now.Buyer, now.Server = o.Buyer, o.Server
 	now.Command, now.Result = w.secrets.readable(o.Buyer, o.Text), waits
@@ -67,7 +66,6 @@ func (w *recorder) sent(r *run, o *gate.Op, now witness.Step, note string) {
 	w.answered(r, o, now)
 }
 
-// answered records the answer to a command, if it has one.
 func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
 	if r.buyers.flies(o) {
 		return
@@ -80,7 +78,7 @@ func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
 	w.Answered(o, now, o.TimedOut())
 }
 
-// locks records the locks in memory that were taken or released, which no command shows.
+// locks records the locks in memory that were taken or released. No command shows them.
 func (w *recorder) locks(r *run, now witness.Step) {
 	if !w.Observe {
 		return
@@ -95,7 +93,7 @@ func (w *recorder) locks(r *run, now witness.Step) {
 
 var lockWords = map[lockstrategy.EventKind]string{lockstrategy.Acquired: "takes the lock, in memory", lockstrategy.Released: "frees the lock"}
 
-// time records what happened without a buyer's command.
+// time records a step without a command of a buyer.
 func (w *recorder) time(what string) {
 	var s witness.Step
 	if n := len(w.Steps); n > 0 {

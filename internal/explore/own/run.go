@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A run is one schedule of the conductor's subject, from the first command to the last. Only the run
-// releases commands.
+// A run is one schedule, from the first command to the last. It implements conduct.Subject. Only the
+// run releases commands.
 type run struct {
 	x         *Runner
 	conductor *conduct.Conductor[*gate.Op]
@@ -31,10 +31,10 @@ type run struct {
 	restocked restocking
 
 	outcome sync.WaitGroup // waits for the buyers' goroutines
-	deadEnd bool           // nothing can move, and a buyer has no answer
+	deadEnd bool           // no move is possible, and a buyer has no answer
 	early   bool           // see schedule.Ended
 	cut     bool           // not all of its goroutines ended by themselves
-	seen    string         // result of the last step, if a server decided it, see releasePair
+	seen    string         // result of the last step, if the server chose between two commands, see releasePair
 }
 
 func newRun(x *Runner, buyers int, observe bool) *run {
@@ -45,12 +45,12 @@ func newRun(x *Runner, buyers int, observe bool) *run {
 	return r
 }
 
-// buy runs in the buyer's goroutine, whose stack names this function; see standstill.
+// buy runs in the buyer's goroutine. Package standstill finds this goroutine by the name of the method.
 func (r *run) buy(ctx context.Context, b *buyer) {
 	defer r.outcome.Done()
 	defer b.cancel(nil)
 	if r.x.spec.Shared {
-		// The order in which buyers reach a lock in memory is a choice too.
+		// The schedule also decides the order in which buyers reach a lock in memory.
 		o := &gate.Op{Buyer: b.id, Server: "process", Name: "calls Buy", Text: "calls Buy"}
 		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
 	}
@@ -63,7 +63,7 @@ func (r *run) buy(ctx context.Context, b *buyer) {
 	r.inbox.reports <- report{kind: returned, buyer: b.id}
 }
 
-// Begin implements conduct.Subject. The buyers have begun already, see Runner.start.
+// Begin implements conduct.Subject. Runner.start has already started the buyers.
 func (r *run) Begin(ctx context.Context) error {
 	if err := r.rest.await(ctx); err != nil {
 		return err
@@ -92,10 +92,11 @@ func (r *run) Moves(ctx context.Context) (all []move, err error) {
 	}
 }
 
-// Over implements conduct.Subject. If no buyer can move, no event has to happen.
+// Over implements conduct.Subject. It returns true, since a schedule may end without an event when no
+// buyer can move.
 func (r *run) Over() bool { return true }
 
-// pass lets time pass if no buyer can move and one waits. It returns false if that changed nothing.
+// pass lets time pass if no buyer can move and a buyer waits. It returns false if that changed nothing.
 func (r *run) pass(ctx context.Context) (passed bool, err error) {
 	met, err := r.knows.meets(ctx)
 	if err != nil {
@@ -165,7 +166,8 @@ func (r *run) Do(ctx context.Context, m move) error {
 	return r.notes.after(ctx, r, m)
 }
 
-// refuse calls buyers.refuse if nothing else explains a busy: memory that buyers share, an event, or the end of a lease.
+// refuse calls buyers.refuse, unless something else can explain the answer "busy": memory that buyers
+// share, an event, or the end of a lease.
 func (r *run) refuse() bool {
 	if r.x.spec.Shared || r.x.spec.Front == Admission || r.passing.ranOut || len(r.conductor.Happened()) > 0 {
 		return false
@@ -181,7 +183,6 @@ func statement(m move) *gate.Op {
 	return m.Command
 }
 
-// release releases one op.
 func (r *run) release(o *gate.Op, how gate.Decision) error {
 	b, err := r.buyers.find(o.Buyer)
 	if err != nil {
@@ -209,10 +210,10 @@ func (r *run) release(o *gate.Op, how gate.Decision) error {
 	return nil
 }
 
-// releasePair releases the two commands of a concurrent pair in this order. The first one's goroutine
-// reports when it is on its way.
+// releasePair releases two commands at once: the second right after the goroutine of the first has sent
+// its command.
 //
-// The server chooses which of them it takes first, whether one waits, and which one is the victim of a
+// The server chooses which command it takes first, whether one waits, and which is the victim of a
 // deadlock, see pairCameTo.
 func (r *run) releasePair(ctx context.Context, m move) error {
 	m.Command.Beside, m.Second.Beside = m.Second, m.Command

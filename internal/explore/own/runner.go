@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Runner implements schedule.Runner on the servers of an engine. It serves one goroutine.
+// A Runner implements schedule.Runner on the servers of an engine. Only one goroutine may use it.
 type Runner struct {
 	spec     Spec
 	gates    *gate.Gates
@@ -41,7 +41,7 @@ type Runner struct {
 	current atomic.Pointer[run]
 }
 
-// New opens the buyers' connections. Close must follow.
+// New opens the buyers' connections. The caller must call Close.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x := &Runner{
 		spec: s, nap: newNap(), gates: gate.New(s.Strategy.Scripts),
@@ -65,11 +65,10 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	return x, nil
 }
 
-// Entries returns the functions that run a strategy in a goroutine of its own. Stacks name them, see
+// Entries returns the functions that run a strategy's code in a goroutine of its own, for
 // standstill.NewGoroutines.
 func Entries() []any { return []any{(*run).buy, (*watchdogs).renew, (*Runner).start, stockRead.left} }
 
-// watchServers opens a connection to each Redis server, separate from the buyers' connections.
 func (x *Runner) watchServers() (err error) {
 	e := x.spec.Engine
 	if e.Redis != nil {
@@ -84,7 +83,6 @@ func (x *Runner) watchServers() (err error) {
 	return err
 }
 
-// prepare connects the buyers and creates the product.
 func (x *Runner) prepare(ctx context.Context) error {
 	seats := x.spec.Buyers
 	if x.spec.Shared {
@@ -124,8 +122,9 @@ func (x *Runner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareStates finds out whether points have a state. On a server they have one if no other
-// client uses the database: ids must count from the same number in each run.
+// prepareStates finds out whether points of a schedule have a state that the search can compare. On a
+// server they have one only if no other client uses the database: ids must count from the same number
+// in each run.
 func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	x.stated = !x.database.Blocks()
 	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
@@ -137,7 +136,7 @@ func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	return err
 }
 
-// innermost returns the strategy whose package marks the goroutines: a wrapper's inner one.
+// innermost returns the strategy inside all wrappers. The stacks of the goroutines name its package.
 func innermost(s purchase.Strategy) purchase.Strategy {
 	if outer, ok := s.(interface{ Around() purchase.Strategy }); ok {
 		return innermost(outer.Around())
@@ -182,15 +181,13 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	return r.conductor.Run(ctx, choose)
 }
 
-// limits returns the limits of each schedule.
 func limits(s Spec) conduct.Limits {
 	return conduct.Limits{Steps: schedule.MaxSteps, Events: s.MaxEvents, Pairs: true}
 }
 
-// oneKey is the Idempotency-Key of all orders with Spec.OneKey.
+// oneKey is the Idempotency-Key of all purchases with Spec.OneKey.
 const oneKey = "one-key"
 
-// order returns the order of a buyer.
 func (s Spec) order(id int) purchase.Order {
 	o := purchase.Order{Product: s.Product, Purchaser: buyerName(id), Amount: s.Units.Of(id)}
 	if s.OneKey {
@@ -201,7 +198,7 @@ func (s Spec) order(id int) purchase.Order {
 
 func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
 
-// attach makes r decide when commands are released; with nil everything passes.
+// attach makes a run decide when commands are released. With nil, every command passes.
 func (x *Runner) attach(r *run) {
 	x.current.Store(r)
 	if r == nil {
@@ -211,7 +208,8 @@ func (x *Runner) attach(r *run) {
 	}
 }
 
-// start begins one buyer for each order. Goroutines are recognized by its name, see standstill.
+// start starts one buyer for each purchase. Package standstill finds the goroutines by the name of the
+// method.
 func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe bool) *run {
 	r := newRun(x, len(orders), observe)
 	x.gates.PubSub.Begin()
@@ -228,7 +226,7 @@ func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe boo
 		}
 		r.buyers = append(r.buyers, b)
 		r.outcome.Add(1)
-		go r.buy(ctx, b) // and not outcome.Go, which runs another function
+		go r.buy(ctx, b) // not outcome.Go: standstill would not find the goroutine by its first function
 	}
 	return r
 }

@@ -29,7 +29,7 @@ var increment = redis.NewScript("-- Counts.\nreturn redis.call('incr', KEYS[1])"
 
 func (s scripted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, error) {
 	if err := increment.Run(ctx, s.deps.Redis, []string{"test:counter"}).Err(); err != nil {
-		return purchase.Receipt{}, purchase.ErrBusy // a strategy may swallow this error
+		return purchase.Receipt{}, purchase.ErrBusy // the strategy hides the error from the explorer
 	}
 	return purchase.Receipt{}, purchase.ErrBusy
 }
@@ -53,8 +53,8 @@ func TestScriptNotDescribed(t *testing.T) {
 	}
 }
 
-// TestPoolerRefused: behind a pooler, the explorer might inspect and end sessions of other users,
-// so it refuses to run.
+// TestPoolerRefused: the explorer refuses to run behind a pooler, since it could end sessions of other
+// users.
 func TestPoolerRefused(t *testing.T) {
 	tier.Soak(t, "needs PgBouncer")
 	server := localservertest.Postgres(t)
@@ -83,7 +83,7 @@ type halted struct {
 	inside  *atomic.Int32 // calls of Buy that have not returned
 }
 
-// long takes SQLite some milliseconds, and far more with -race.
+// long is a query that takes SQLite some milliseconds, and far longer with -race.
 const long = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT MAX(i) FROM n`
 
 func (s halted) Buy(ctx context.Context, _ purchase.Order) (purchase.Receipt, error) {

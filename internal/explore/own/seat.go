@@ -17,7 +17,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A seat holds one buyer's connections.
 type seat struct {
 	connector *gate.Connector
 	db        *gorm.DB
@@ -25,7 +24,6 @@ type seat struct {
 	redlock   []*redis.Client
 }
 
-// open makes a seat.
 func (x *Runner) open(owner int) (*seat, error) {
 	s := &seat{connector: x.gates.NewConnector(x.database, owner)}
 	var err error
@@ -72,7 +70,7 @@ func closePool(db *gorm.DB) error {
 	return pool.Close()
 }
 
-// seatOf returns a buyer's seat; id 0 means the common one.
+// seatOf returns a buyer's seat; buyer 0 stands for all buyers.
 func (x *Runner) seatOf(buyer int) *seat {
 	if x.spec.Shared {
 		return x.seats[0]
@@ -80,8 +78,8 @@ func (x *Runner) seatOf(buyer int) *seat {
 	return x.seats[max(0, buyer-1)]
 }
 
-// kill ends a buyer's connections as the end of its process would, and returns
-// when the server has rolled back what they had open.
+// kill ends a buyer's connections as the end of its process would. It returns after the server has
+// rolled back their transactions.
 func (x *Runner) kill(ctx context.Context, buyer int) error {
 	for _, c := range x.seatOf(buyer).connector.Open(buyer) {
 		c.Abandon()
@@ -92,7 +90,6 @@ func (x *Runner) kill(ctx context.Context, buyer int) error {
 	return nil
 }
 
-// build makes the strategies of one run, one per buyer.
 func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	for i := range buyers {
 		switch {
@@ -107,7 +104,7 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters puts the shop's front before each buyer's strategy. Each process has its own.
+// counters returns each buyer's strategy behind the front of the Spec. Each process has its own front.
 func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {
@@ -136,7 +133,7 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			unlock()
 		}
 	}
-	if len(x.spec.Strategy.Needs) == 0 { // the commands of a lock on a server show its events
+	if len(x.spec.Strategy.Needs) == 0 { // if the lock is on a server, its commands show the same
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {
 				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)

@@ -9,23 +9,22 @@ import (
 // secrets maps random values to their names in a witness, so that a witness always reads the same.
 type secrets map[string]string
 
-// uuidOf is the expression for a UUID.
 const uuidOf = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 
 // secret matches random values of strategies: rand.Text, a UUID with a number, redsync's 16 bytes in
 // base64, the id of an entry in a stream.
 var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+`)
 
-// aTime matches times since 1970, and times in ms until about schedule.Forever.
+// aTime matches times since 1970, and remaining times near schedule.Forever, in ms.
 var aTime = regexp.MustCompile(`\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
 // ownKey matches an Idempotency-Key that a strategy made for an order without one: a name and rand.Text
 // in lower case.
 var ownKey = regexp.MustCompile(`^[a-z]+(-[a-z]+)*-[a-z2-7]{26}$`)
 
-// mayHide reports whether a text can contain a secret or a number: seven digits in a row, 22 letters or
-// digits, or eight before a hyphen. Most texts have none, and the expressions took an eighth of the
-// explorer's time to find that.
+// mayHide reports whether a text can contain a secret or a long number: seven digits in a row, 22
+// letters or digits, or eight before a hyphen. Most texts contain none. Without this check, the
+// expressions took an eighth of the explorer's time.
 func mayHide(text string) bool {
 	digits, letters := 0, 0
 	for i := range len(text) {
@@ -62,7 +61,6 @@ func (n secrets) readable(buyer int, text string) string {
 	})
 }
 
-// named replaces the random values in a buyer's text by their names.
 func (n secrets) named(buyer int, text string) string {
 	return secret.ReplaceAllStringFunc(text, func(value string) string {
 		if n[value] == "" {

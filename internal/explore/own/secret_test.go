@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/gate"
 )
 
-// TestMayHide: no text is skipped in which the expressions find a secret.
+// TestMayHide: mayHide returns true for each text in which the expressions find a secret.
 func TestMayHide(t *testing.T) {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
@@ -32,8 +32,9 @@ func TestMayHide(t *testing.T) {
 	}
 }
 
-// TestExactNamesHolders: the name of a lock's holder is one random value, however many digits its number
-// has. A part that looks like a time gave the same state a second name, so its schedules ran again.
+// TestExactNamesHolders: exact replaces the whole name of a lock's holder, with any number of digits.
+// If it took the digits for a time, one state would count as two, and the search would run its
+// schedules twice.
 func TestExactNamesHolders(t *testing.T) {
 	for _, number := range []string{"7", "3599999", "17539800001", "1753980000123", "1753980000123456", "7753980000123456789"} {
 		k := knowledge{r: &run{x: &Runner{}}, names: secrets{}}
@@ -43,8 +44,8 @@ func TestExactNamesHolders(t *testing.T) {
 	}
 }
 
-// TestExactNumbers: two states that differ in a number are two states. Only the time until a lease ends is
-// rounded, and only at a lock server.
+// TestExactNumbers: exactOf keeps different numbers different. It rounds only the remaining time of a
+// lease, and only for a lock server.
 func TestExactNumbers(t *testing.T) {
 	k := knowledge{r: &run{x: &Runner{}}, names: secrets{}}
 	exact := func(server, text string) string { return k.exactOf(&gate.Op{Server: server}, 1, text) }

@@ -13,10 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// servers are the Redis servers.
 type servers []*serverstate.Redis
 
-// watch adds a server, which the explorer reads over a connection of its own.
+// watch adds a server. The explorer reads it over its own connection.
 func (all *servers) watch(name string, like redis.UniversalClient) error {
 	admin, err := gate.Direct(like)
 	if err != nil {
@@ -42,7 +41,6 @@ func (all servers) clear(ctx context.Context) error {
 	return nil
 }
 
-// leases returns the leases that have not expired.
 func (all servers) leases(ctx context.Context, now time.Time) (found []serverstate.Lease, _ error) {
 	for _, s := range all {
 		leases, err := s.Leases(ctx, now)
@@ -54,7 +52,6 @@ func (all servers) leases(ctx context.Context, now time.Time) (found []serversta
 	return found, nil
 }
 
-// touch records that a command goes to a server.
 func (all servers) touch(name string) {
 	for _, s := range all {
 		if s.Name == name {
@@ -63,7 +60,7 @@ func (all servers) touch(name string) {
 	}
 }
 
-// unheard waits until no server has a listener of an earlier run.
+// unheard waits until no subscription of an earlier run is left on a server.
 func (all servers) unheard(ctx context.Context) error {
 	for _, s := range all {
 		if err := s.Unheard(ctx); err != nil {

@@ -11,30 +11,31 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// resting decides when every buyer waits at its gate, is blocked, or is done.
+// resting waits for the standstill: every buyer waits at its gate, is blocked, or is done.
 type resting struct {
 	r             *run
 	severalAtOnce bool // a buyer may have several commands on the way
-	messages      int  // number of messages when the buyers inside were seen to wait
-	unblocks      bool // a command was sent since then that may end a wait in the database
+	messages      int  // number of messages when buyer.inside was last determined
+	unblocks      bool // a command sent since then may end a wait in the database
 }
 
-// looksAtOnce is the number of looks without a pause at commands that probably wait. A look takes about
-// as long as a statement takes to reach the server.
+// looksAtOnce is how often await looks at commands that probably wait, before its first pause. A look
+// takes about as long as a statement takes to reach the server.
 const looksAtOnce = 3
 
-// The scheduler sleeps for firstNap before its first look and doubles each further sleep, up to
-// longestNap. A report ends a sleep, so a long sleep delays only the discovery of a wait.
+// The scheduler sleeps for firstNap before its first look, and doubles each further sleep up to
+// longestNap. A report ends a sleep early. So a long sleep only delays the moment at which the
+// scheduler notices a wait.
 const (
 	firstNap   = 50 * time.Microsecond
 	longestNap = 5 * time.Millisecond
 )
 
-// napsOfACommand is the number of sleeps before await looks at commands that are not likely to wait.
-// Together they last longer than a command. A look costs the server as much as a command.
+// napsOfACommand is the number of sleeps before await looks at commands that probably do not wait. Most
+// commands end within that time, and a look costs the server as much as a command.
 const napsOfACommand = 5
 
-// await returns when no buyer moves.
+// await returns when every buyer waits at its gate, is blocked, or is done.
 func (s *resting) await(ctx context.Context) error {
 	s.begin()
 	deadline, silence := time.Now().Add(schedule.HangTimeout), s.r.x.endings.patience(maxSilence)
@@ -47,9 +48,9 @@ func (s *resting) await(ctx context.Context) error {
 		}
 		likely := s.mayWait()
 		if likely {
-			runtime.Gosched() // so that the command is sent
+			runtime.Gosched() // lets the buyer's goroutine send its command
 		}
-		if likely || tries >= s.patience() { // no report came, so a buyer may be waiting
+		if likely || tries >= s.patience() { // without a report, a buyer may be waiting
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ func (s *resting) await(ctx context.Context) error {
 	}
 }
 
-// begin resets what the next step may change.
+// begin resets the facts that the next step may change.
 func (s *resting) begin() {
 	messages := s.r.x.gates.PubSub.Count()
 	for _, b := range s.r.buyers {
@@ -101,8 +102,8 @@ func (s *resting) patience() int {
 	return 1
 }
 
-// mayWait reports whether it is worth asking the server at once which commands wait: each unanswered
-// command may need a lock, and another buyer holds locks.
+// mayWait reports whether await asks the server at once which commands wait: each unanswered command
+// may need a lock, and another buyer may hold it.
 func (s *resting) mayWait() bool {
 	flying := 0
 	for _, b := range s.r.buyers {
@@ -117,8 +118,9 @@ func (s *resting) mayWait() bool {
 	return flying > 0 && s.r.x.database.Blocks()
 }
 
-// standing reports whether no buyer moves. If a buyer can have several unanswered commands, standing also
-// asks standstill.Goroutines, and then checks again whether a command has reached a gate.
+// standing reports whether every buyer waits or is done. If a buyer can have several unanswered
+// commands, standing also asks standstill.Goroutines. Then it checks again whether a command has
+// reached a gate.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():
@@ -148,7 +150,7 @@ func (s *resting) background() bool {
 	return false
 }
 
-// settled reports whether the gates know of no movement.
+// settled reports whether every buyer waits or is done, according to the gates' reports.
 func (s *resting) settled() bool {
 	for _, b := range s.r.buyers {
 		switch {
@@ -161,8 +163,8 @@ func (s *resting) settled() bool {
 	return true
 }
 
-// still reports whether no strategy can continue by itself and no message is on its way. It is asked
-// before and after the look at the goroutines, since a message that arrives in between may have woken a
+// still reports whether no strategy can continue by itself and no message is on its way. It checks the
+// messages before and after the goroutines, since a message that arrives in between may have woken a
 // goroutine.
 func (s *resting) still() bool {
 	x := s.r.x
@@ -174,7 +176,6 @@ func (s *resting) still() bool {
 	return after && later == moment && len(s.r.inbox.reports) == 0
 }
 
-// look finds out whether the buyers without a report wait.
 func (s *resting) look(ctx context.Context) error {
 	x := s.r.x
 	silent, flying, named := false, false, false
@@ -198,8 +199,9 @@ func (s *resting) look(ctx context.Context) error {
 	return nil
 }
 
-// block records which buyers wait in the database: all those with a command on the way, or none. A
-// command that still runs may be about to unblock another.
+// block records that all buyers with an unanswered command wait in the database. If a single one of
+// these commands does not wait, block records nothing, since that command may be about to unblock
+// another.
 func (s *resting) block(waiting map[int64]bool) {
 	if s.r.named.owed || len(s.r.inbox.reports) > 0 {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Nodes is the number of Redlock nodes in an exploration: the smallest number of which not all are
-// needed for a majority.
+// Nodes is the number of Redlock nodes in an exploration. With fewer than three, a majority would need
+// all nodes.
 const Nodes = 3
 
 // A Spec is the configuration that all schedules of a Runner share.
@@ -17,17 +17,17 @@ type Spec struct {
 	Buyers    int
 	Stock     int64          // units on sale
 	Units     schedule.Units // units per order
-	Parts     int64          // rows among which the stock is divided evenly when a schedule begins; 0: the product's own row has it
+	Parts     int64          // number of rows with equal parts of the stock; 0: all stock is in the product's row
 	Product   string         // its records are cleared before each schedule
 	Front     Front          // the part of the shop in front of the strategy
 	Events    []schedule.Event
-	MaxEvents int  // maximum per schedule; 0: each may happen
+	MaxEvents int  // maximum per schedule; 0: each event may happen once
 	Shared    bool // all buyers in one process
-	OneKey    bool // all orders have one Idempotency-Key, and each process looks it up; see purchase.Idempotent
-	Full      bool // states are not needed if they cost time
+	OneKey    bool // all purchases use one Idempotency-Key, and each process looks it up; see purchase.Idempotent
+	Full      bool // the search needs no states, so the runner computes them only if that costs no time
 }
 
-// leavesRows reports whether a schedule leaves rows that the next one must not find, even if they are
-// deleted. That applies to three buyers and more. The wait for it reduces a hundred runs per
-// second to ten. In 128,000 runs of two buyers it made no difference.
+// leavesRows reports whether the explorer must wait until the server has purged the deleted rows of a
+// schedule, since they could influence the next one. The wait reduces a hundred runs per second to ten.
+// In 128,000 runs of two buyers it made no difference, so it applies only to more buyers.
 func (s Spec) leavesRows() bool { return s.Strategy.Left != nil && s.Parts == 0 && s.Buyers > 2 }

@@ -18,16 +18,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A memory is everything that a process has heard from outside, in order: answers, messages, fired
-// timers, times. Nothing else decides what its code does (docs/design/explorer.md). So two runs with
-// the same memory find the process at the same place. Several goroutines may use it.
+// A memory is a hash of all input of a process, in order: answers, messages, fired timers, times.
+// Nothing else decides the behaviour of its code (docs/design/explorer.md). So in two runs with the
+// same memory, the process is in the same state. Several goroutines may use it.
 type memory struct {
 	mu    sync.Mutex
 	sum   [sha256.Size]byte
-	ahead int64 // last time that the clock showed, see clock.ahead
+	ahead int64 // the value of clock.ahead at the last look
 }
 
-// hear adds a text to the memory.
 func (m *memory) hear(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +49,7 @@ func (m *memory) hash() [sha256.Size]byte {
 	return m.sum
 }
 
-// newMemories returns one memory per buyer, or a common one if they share a process.
+// newMemories returns one memory per buyer, or one for all if they share a process.
 func newMemories(buyers int, shared bool) (all []*memory) {
 	for i := range buyers {
 		if shared && i > 0 {
@@ -66,26 +65,26 @@ func newMemories(buyers int, shared bool) (all []*memory) {
 // data and the histories of the open transactions. Two runs with equal States are in the same state.
 type knowledge struct {
 	r            *run
-	names        secrets // of the random values
+	names        secrets // names of the random values
 	memories     []*memory
 	books        books
-	commits      int // number of transactions that had written
+	commits      int // number of committed transactions with writes
 	transactions transactions
-	told         bool // the last step brought messages, or time passed after it
+	told         bool // the last step delivered messages, or time passed after it
 }
 
 func newKnowledge(r *run, buyers int) knowledge {
 	return knowledge{r: r, names: secrets{}, memories: newMemories(buyers, r.x.spec.Shared), transactions: newTransactions()}
 }
 
-// books are the committed row and records of the product.
+// books are the committed stock and records of the product.
 type books struct {
-	known bool // they have not changed since the last read
+	known bool // text and ids are current
 	text  string
 	ids   []int64
 }
 
-// exactly describes a step completely: other buyers can learn no more from it.
+// exactly describes a step with everything that other buyers can notice of it.
 func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
@@ -93,8 +92,8 @@ func (k *knowledge) exactly(m move) string {
 	return fmt.Sprintf("%s %s: %s", m.Token, k.exactOf(m.Command, m.Buyer, m.Command.Text), k.exactOf(m.Command, m.Buyer, m.Command.Whole()))
 }
 
-// remember adds a command's answer to the memory of its sender. The command itself follows from the
-// memory.
+// remember adds a command's answer to the memory of its sender. The command itself need not be added,
+// since the memory determines it.
 func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	if !k.r.x.Stated() {
 		return
@@ -132,14 +131,13 @@ func (k *knowledge) heard(ctx context.Context, step string) error {
 	return nil
 }
 
-// A view is the database as a transaction sees it from its first read on. Once other transactions have
-// committed, it may no longer be able to write.
+// A view is the snapshot that a transaction reads from. After other transactions have committed, the
+// server may refuse the transaction's writes.
 type view struct {
 	text    string
-	commits int // number of commits before it
+	commits int // number of commits before the snapshot
 }
 
-// readBooks reads the committed data if it may have changed.
 func (k *knowledge) readBooks(ctx context.Context) (err error) {
 	if k.books.known {
 		return nil
@@ -150,7 +148,7 @@ func (k *knowledge) readBooks(ctx context.Context) (err error) {
 }
 
 // state implements schedule.Point.State. It hashes the committed data on the servers, the memory of
-// each process, and the explorer's own account.
+// each process, and the explorer's own records about the run.
 func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 	if err := k.readBooks(ctx); err != nil {
 		return schedule.State{}, err
@@ -178,7 +176,6 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 	return sha256.Sum256([]byte(s.String())), nil
 }
 
-// stateOf describes the position of one buyer.
 func (k *knowledge) stateOf(b *buyer) string {
 	answer := ""
 	if b.over && (!b.crashed || b.answered) {
@@ -195,7 +192,7 @@ func (k *knowledge) stateOf(b *buyer) string {
 	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
 		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
 	}
-	for _, server := range slices.Sorted(maps.Keys(b.watches)) { // EXEC returns nil after a change, even if the value is the same again
+	for _, server := range slices.Sorted(maps.Keys(b.watches)) { // after a change, EXEC returns nil even if the value is the old one again
 		for _, changes := range b.watches[server] {
 			fmt.Fprintf(&s, " watches %s %t", server, b.changes[server] != changes)
 		}
@@ -215,23 +212,23 @@ func (k *knowledge) stateOf(b *buyer) string {
 	return s.String()
 }
 
-// ended reports whether the buyer's process will do nothing more. It returns false for a process with a
-// worker or other buyers, since that is not known.
+// ended reports whether the buyer's process is known to send no more commands. That is never known of a
+// process with a worker or with other buyers.
 func (k *knowledge) ended(b *buyer) bool {
 	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.armed(b)) == 0 && len(b.views) == 0
 }
 
-// number is a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. A UUID with a
-// number also matches: that number is random, so it may have as many digits as a time.
+// number is a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. A UUID with
+// a number also matches, so that its random number does not match as a time.
 var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11})\b(?:-[0-9]+)?`)
 
-// timeLeft is a number that may be the time until a lease ends, in ms. As in number, a UUID with a number also
-// matches, and its number is no time.
+// timeLeft is a number that may be the remaining time of a lease, in ms. It also matches a UUID with a
+// number, as the variable number does.
 var timeLeft = regexp.MustCompile(uuidOf + `:[0-9]+|\b[1-3][0-9]{6}\b`)
 
-// exactOf is exact for the text of a command. A lock server may tell how much of a lease is left. That depends
-// on how long the run has taken. So exactOf rounds a number just below one, two or three thirds of
-// schedule.Forever, since events let a third of a lease pass at a time.
+// exactOf is exact for the text of a command. A lock server may answer with the remaining time of a
+// lease, which depends on the duration of the run. So exactOf rounds up a number that is just below
+// one, two or three thirds of schedule.Forever: events let a third of a lease pass at a time.
 func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
 	if o.Server != gate.SQL && mayHide(text) {
 		text = timeLeft.ReplaceAllStringFunc(text, func(value string) string {
@@ -247,11 +244,11 @@ func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
 	return k.exact(buyer, text)
 }
 
-// longestRun is longer than a run takes, even on a slow machine.
+// longestRun is longer than any run, even on a slow machine.
 const longestRun = 100 * time.Second
 
 // exact rewrites a text so that it is equal in all runs that reach this state. Random values become
-// names, times count from the start of the schedule, and ids count from the first.
+// names, times count from the start of the schedule, and ids count from the first id.
 func (k *knowledge) exact(buyer int, text string) string {
 	if !mayHide(text) {
 		return text
@@ -259,7 +256,7 @@ func (k *knowledge) exact(buyer int, text string) string {
 	text = number.ReplaceAllStringFunc(text, func(value string) string {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
-		case err != nil: // the id of an entry, or a UUID with a number
+		case err != nil: // the id of a stream's entry, or a UUID with a number
 		case len(value) == 11:
 			if id := n - k.r.x.firstID; k.r.x.firstID > 0 && id >= 0 && id < serverstate.FirstID {
 				return fmt.Sprintf("#%d", id)

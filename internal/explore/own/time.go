@@ -13,25 +13,26 @@ type passing struct {
 	r       *run
 	phase   phase
 	renewed bool // the leases have aged, and the living watchdogs have renewed
-	woken   bool // waiters for a message have asked again by themselves
+	woken   bool // buyers that wait for a message have polled again by themselves
 	ranOut  bool // a lease has expired
 	stopped bool // no time passes in this run
 }
 
-// A phase says how much time has passed since a buyer could last move.
+// A phase is the next effect of passing time, since a buyer could last move.
 type phase int
 
 const (
 	renewals phase = iota // next, the watchdogs of living buyers renew
 	expiry                // then leases without a renewal expire
-	over                  // only the waiters' own timers are left
+	over                  // last, the timers of waiting buyers fire
 )
 
-// time lets time pass. It returns what happened, and false if nothing changed: a buyer that still waits
-// then waits forever.
+// time lets time pass and describes the effect. If it returns false, nothing changed, so a waiting
+// buyer waits forever.
 //
-// A lease does not expire while its holder's watchdog lives: all leases age by a third of a TTL, which
-// is when watchdogs renew. A lease that was not renewed expires when no buyer can move again.
+// First, all leases age by a third of their TTL, and living watchdogs renew theirs. If still no buyer
+// can move, the leases that were not renewed expire. So a lease does not expire while its holder's
+// watchdog lives.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
 	if p.stopped {
 		return "", false, nil
@@ -64,7 +65,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 	if p.woken {
 		return "", false, nil
 	}
-	p.woken = true // once: a buyer that still finds nothing waits forever
+	p.woken = true // only once: a buyer that then still gets no lock waits forever
 	keys, err := p.wakeAll(ctx)
 	return ranOut(keys), len(keys) > 0, err
 }
@@ -73,7 +74,6 @@ func ranOut(keys []string) string {
 	return "time passes until the leases expire: " + strings.Join(keys, ", ")
 }
 
-// age lets a third of a TTL pass.
 func (p *passing) age(ctx context.Context) error {
 	leases, err := p.r.x.servers.leases(ctx, p.r.x.clock.Now())
 	if err != nil {
@@ -87,8 +87,8 @@ func (p *passing) age(ctx context.Context) error {
 	return nil
 }
 
-// wakeAll wakes the waiters of every lock, also of a lock that is gone, since its waiters know when it
-// would have ended. It returns the locks that have waiters.
+// wakeAll wakes the buyers that wait for any lock, and returns the locks with such buyers. It includes
+// locks that no longer exist, since their waiting buyers poll when the lease would have ended.
 func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	for _, s := range p.r.x.servers {
 		for _, key := range s.Keys() {
@@ -104,15 +104,15 @@ func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	return waited, nil
 }
 
-// wake replaces the timer of a waiter that knows when the lease would end.
+// wake acts as the timer of a buyer that polls when the lease should have ended.
 func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (listeners int, err error) {
 	listeners, err = s.Notify(ctx, key)
 	p.r.x.gates.PubSub.Notified(listeners)
 	return listeners, err
 }
 
-// expire makes every lease expire, except those that a watchdog has renewed since they aged, see
-// passing.age.
+// expire makes every lease expire. If spare is true, it leaves out leases that a watchdog has renewed
+// since passing.age.
 func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
 	r := p.r
 	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())
@@ -136,7 +136,7 @@ func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ erro
 		if err := l.End(ctx); err != nil {
 			return nil, err
 		}
-		// A waiter for a message tries by itself when the lease must be over.
+		// A buyer that waits for a message also polls by itself when the lease must be over.
 		if _, err := p.wake(ctx, l.Server, l.Key); err != nil {
 			return nil, err
 		}

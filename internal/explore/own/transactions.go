@@ -13,28 +13,29 @@ import (
 )
 
 // If statements wait in the server, the committed data and the buyers' knowledge do not determine the
-// continuation. It also depends on the locks, writes and views of open transactions, and on the
-// queue of each waiting buyer. No server reports all of that, but it follows from the statements of the
-// transactions and their order. So each transaction has a history: a hash of its statements, each with
-// the committed data and the histories of all open transactions at that time. Two runs with equal
-// histories have the same locks, writes, views and queues.
+// continuation. It also depends on the locks, writes and views of open transactions, and on the queue
+// of each waiting buyer. No server reports all of that, but the statements of the transactions and
+// their order determine it. So each transaction has a history: a hash of its statements, each with the
+// committed data and the histories of all open transactions at that time. Two runs with equal histories
+// have the same locks, writes, views and queues.
 //
-// The reverse does not hold. Two transactions that lock different rows have different histories in the
-// other order, so both orders are run. Their states become equal again when both have ended.
+// The reverse does not hold. If two transactions lock different rows, the order of these locks changes
+// their histories, although the rows are the same. So the search runs both orders. The states become
+// equal again when both transactions have ended.
 
-// transactions are the open transactions, the transactions with a statement on its way, and the
+// transactions holds the open transactions, the transactions with an unanswered statement, and the
 // lasting effects of ended ones. Only a run on a database with states and queues uses it.
 type transactions struct {
 	histories map[*gate.Conn]*history
-	inserted  map[string]int    // number of INSERTs by name; a rolled-back one has used its ids, too
+	inserted  map[string]int    // number of INSERTs by name, including those rolled back, since they have used ids, too
 	order     [sha256.Size]byte // hash of all steps
-	every     bool              // order is part of the state, since this account does not cover some lock or knowledge
+	every     bool              // the state includes order, since the histories do not cover all locks or views
 }
 
-// A history summarizes the statements of one transaction, each with its meeting.
+// A history is a hash of the statements of one transaction, each with its meeting.
 type history struct {
 	sum     [sha256.Size]byte
-	reads   bool // it has read without locking, which begins its view if a transaction has one
+	reads   bool // it has read without locking, which fixes its snapshot
 	waiting bool // its statement waits
 }
 
@@ -44,7 +45,7 @@ func newTransactions() transactions {
 	return transactions{histories: map[*gate.Conn]*history{}, inserted: map[string]int{}}
 }
 
-// lined reports whether this account is kept.
+// lined reports whether the run records histories.
 func (k *knowledge) lined() bool { return k.r.x.Stated() && k.r.x.database.Blocks() }
 
 // all returns the histories, in an order that is the same in every run that reaches this state.
@@ -57,7 +58,7 @@ func (t *transactions) all() string {
 	return strings.Join(sums, "\n")
 }
 
-// state returns this account's part of a state.
+// state returns the part of a State that describes the transactions.
 func (t *transactions) state() string {
 	order := ""
 	if t.every {
@@ -66,17 +67,17 @@ func (t *transactions) state() string {
 	return fmt.Sprintf("%s\n%v\n%s", t.all(), t.inserted, order)
 }
 
-// A meeting is the situation in which a step takes place.
+// A meeting is the state that a step finds.
 type meeting struct {
 	committed string // stock and records
 	open      string // histories
-	commits   int    // number of commits before it
+	commits   int    // number of commits before the step
 }
 
 // String returns the part of the meeting that belongs to a history.
 func (m meeting) String() string { return m.committed + "\n" + m.open }
 
-// meets returns the situation of the next step.
+// meets returns the meeting of the next step.
 func (k *knowledge) meets(ctx context.Context) (m meeting, _ error) {
 	if !k.lined() {
 		return m, nil
@@ -87,7 +88,7 @@ func (k *knowledge) meets(ctx context.Context) (m meeting, _ error) {
 	return meeting{k.exact(0, k.books.text), k.transactions.all(), k.commits}, nil
 }
 
-// transacted records what a step has done to the open transactions. o is its statement, or nil.
+// transacted records the effect of a step on the open transactions. o is the step's statement, or nil.
 func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	if !k.lined() {
 		return
@@ -106,7 +107,7 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	for c, h := range t.histories {
 		if h.waiting && !flying[c] { // the statement was granted its lock, or was given up
 			h.add("went on by", step, met.String())
-			k.told = true // its buyer hears the result now, and other things before or after
+			k.told = true // the buyer receives the result now, at a moment that its memory alone does not determine
 		}
 		h.waiting = flying[c]
 	}
@@ -114,19 +115,19 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	if k.commits == met.commits {
 		return
 	}
-	for _, h := range t.histories { // it may not be able to write what the others have written
+	for _, h := range t.histories { // the server may refuse its writes to rows that others have written
 		h.add(append([]string{"beside"}, gone...)...)
 	}
 }
 
-// did records a statement. A transaction that begins has no lock of the server yet.
+// did records a statement. A BEGIN is not recorded, since it takes no lock.
 func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	upper := strings.ToUpper(o.Name)
 	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // the lock belongs to the connection, not to the transaction
 	t.every = t.every || beyond || strings.Contains(upper, "SERIALIZABLE") || strings.HasPrefix(upper, "SET ") || strings.HasPrefix(upper, "LOCK TABLE")
 	used := ""
 	if strings.Contains(upper, "INSERT ") || strings.Contains(upper, "REPLACE ") {
-		used = fmt.Sprint(t.inserted) // the INSERTs before it determine its id, also while it waits
+		used = fmt.Sprint(t.inserted) // the earlier INSERTs determine its id, even while it waits
 		if t.inserted[o.Name]++; o.Err != nil {
 			t.inserted[o.Name+": refused"]++ // a refused INSERT may have used no id
 		}

@@ -21,7 +21,7 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	}
 	v.Stock, v.Records, v.Sold = state.Leftover, state.Records, state.UnitsSold
 	v.Steps = slices.Clone(r.notes.Steps)
-	names := maps.Clone(r.notes.secrets) // so that a view invents no names that the steps would not
+	names := maps.Clone(r.notes.secrets) // a view must not add names to those of the steps
 	for _, b := range r.buyers {
 		v.Buyers = append(v.Buyers, r.standing(b, names))
 	}
@@ -45,7 +45,6 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	return v, nil
 }
 
-// standing describes the position of one buyer, for people.
 func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	s := schedule.Standing{Buyer: b.id, Read: r.notes.read[b.id], Over: b.over, Crashed: b.crashed, Memory: r.notes.inMemory[b.id] && !b.crashed}
 	if !b.crashed {
@@ -62,7 +61,7 @@ func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	return s
 }
 
-// waits describes the wait of a blocked buyer, and names the buyers that it waits for.
+// waits describes what a blocked buyer waits for, and lists the buyers that hold it up.
 func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
 		return "", nil
@@ -80,7 +79,7 @@ func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	return "in its process, for another buyer there", r.others(b, func(o *buyer) bool { return r.notes.inMemory[o.id] })
 }
 
-// others returns the buyers except b for which is returns true.
+// others returns the buyers, except b, for which the function is returns true.
 func (r onlooker) others(b *buyer, is func(*buyer) bool) (ids []int) {
 	for _, o := range r.buyers {
 		if o != b && is(o) {
@@ -101,7 +100,6 @@ func (w *owners) has(servers []string, buyer int) bool {
 	return false
 }
 
-// reads reports whether the command reads a value for its buyer.
 func reads(o *gate.Op) bool {
 	return o.Effect == schedule.Reads || o.Server == gate.SQL && strings.HasPrefix(o.Name, "SELECT")
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// crossed locks two rows; buyer 2 locks them in reverse.
+// crossed locks two rows; buyer 2 locks them in the opposite order.
 type crossed struct{ deps lockstrategy.Deps }
 
 // beside is a row that no buyer buys.
@@ -54,9 +54,8 @@ func (s crossed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.Re
 	return receipt, err
 }
 
-// TestDeadlock: a deadlock is part of a schedule. If two buyers wait for each other, the database
-// fails one of them, and the other goes on. Each run of the schedule ends in the same way, and so
-// does each search.
+// TestDeadlock: if two buyers wait for each other, the database refuses a statement of one, and the
+// other continues. Each run of the schedule ends in the same way, and so does each search.
 func TestDeadlock(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -136,14 +135,14 @@ func TestTimeoutShown(t *testing.T) {
 	}
 }
 
-// slow is longer than every time-out in a strategy: 1.5 s for one lock of a multi lock, 2 s for a
+// slow is longer than every time-out of a strategy: 1.5 s for one lock of a multi lock, 2 s for a
 // release.
 const slow = 2200 * time.Millisecond
 
 // delayed makes a Redis answer one command late, like a machine that has stalled.
 type delayed struct {
 	mu    sync.Mutex
-	left  int // commands until the late one
+	left  int // number of commands until the late one
 	hooks map[redis.UniversalClient]bool
 }
 
@@ -184,9 +183,9 @@ func (d *delayed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// TestSlowMachine: a schedule runs in the same way however long a step takes. No time-out of a
-// strategy may expire by itself. An earlier explorer let a multi lock time out while its buyer
-// waited at node b; the buyer then released node a, which no schedule had decided.
+// TestSlowMachine: a schedule runs in the same way if a step takes long. No time-out of a strategy
+// expires by itself. Otherwise a multi lock could time out while its buyer waits at node b, and the
+// buyer would release node a, although the schedule contains no time-out.
 func TestSlowMachine(t *testing.T) {
 	e := enginetest.Embedded(t)
 	for _, c := range []struct {

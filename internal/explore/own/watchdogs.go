@@ -10,14 +10,12 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// watchdogs are the renewal timers of all buyers.
 type watchdogs struct {
 	mu     sync.Mutex
 	timers []*timer
 }
 
-// A timer belongs to a watchdog. It fires when the schedule says so: as an event, or because time
-// passes.
+// A timer belongs to a watchdog. The schedule decides when it fires: as an event, or when time passes.
 type timer struct {
 	buyer int
 	renew func()
@@ -61,7 +59,7 @@ func (w *watchdogs) armed(b *buyer) (armed []*timer) {
 }
 
 // fire lets timers fire. Their commands then wait at the gate together with the buyer's own command.
-// From then on the gates alone do not show whether a buyer still moves.
+// From then on, a buyer may have several commands on the way.
 func (r *run) fire(timers []*timer) {
 	r.rest.severalAtOnce = true
 	for _, t := range timers {
@@ -72,5 +70,6 @@ func (r *run) fire(timers []*timer) {
 	}
 }
 
-// renew runs in a goroutine of its own, whose stack names this function; see standstill.
+// renew runs in a goroutine of its own. Package standstill finds this goroutine by the name of the
+// method.
 func (*watchdogs) renew(t *timer) { t.renew() }

@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// servers reads the addresses of the servers.
 func (a *App) servers(f *file) error {
 	for _, s := range []struct {
 		key, text string
@@ -69,10 +68,8 @@ func (a *App) servers(f *file) error {
 	return nil
 }
 
-// schemes are the allowed schemes of a server's URL.
 var schemes = map[string][]string{"mysql": {"mysql"}, "postgres": {"postgres", "postgresql"}, "redis": {"redis"}}
 
-// parseServer reads host:port or a URL.
 func parseServer(key, text string) (*Server, error) {
 	if !strings.Contains(text, "://") {
 		return &Server{Gate: text, Address: text}, checkAddress(key, text)
@@ -105,8 +102,8 @@ func checkAddress(key, address string) error {
 	return nil
 }
 
-// Gate returns where the program looks for a server, by the protocol's name; "" if the server is not
-// gated.
+// Gate returns the host:port at which the program expects a server, by the protocol's name; "" if the
+// file does not name the server.
 func (a *App) Gate(protocol string) string {
 	if s := a.server(protocol); s != nil {
 		return s.Gate

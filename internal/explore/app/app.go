@@ -1,5 +1,5 @@
-// Package app reads the file that describes a program under test, in any language, and queries the
-// servers of that program over connections of its own, past the gates.
+// Package app reads the file that describes a program under test, in any language. It also queries the
+// servers of that program, over its own connections without gates.
 package app
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An App is a program under test, as its file describes it.
+// An App is the description of a program under test, from its file.
 type App struct {
 	allowed string // set by Guard
 	Name    string // letters, digits, dots, underscores and hyphens
@@ -29,12 +29,12 @@ type App struct {
 	Shared string   // the command line of one instance for all buyers
 	Attach *Attach  // a program that runs already
 
-	Ready       string        // a URL that is requested until it answers below 500; "": the buyers' port accepts connections
+	Ready       string        // a URL that answers below 500 when the program is ready; "": the program is ready when the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
-	IdleWithin  time.Duration // maximum time until a buyer alone is answered, and until the program is idle; time in which this process got no processor does not count
+	IdleWithin  time.Duration // maximum time until a buyer alone is answered, and until the program is idle; without the time in which this process got no processor
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
-	SameHosts   bool // each instance is a host of its own with the same name, so process ids may be equal
+	SameHosts   bool // all instances see the same host name, and their process ids may be equal
 
 	MySQL, Postgres, Redis *Server // nil: not gated
 	Local                  bool    // private servers, which end with the command
@@ -42,32 +42,32 @@ type App struct {
 	Migrate                string  // a command line that creates the tables on private servers, run once before the program; "" if none
 
 	Buyers []Request
-	// Requests are those of a scan, which explores them in pairs. A file with them may have no Buyers.
+	// Requests are for a scan, which explores them in pairs. A file with Requests may have no Buyers.
 	Requests []Request
-	Scanned  bool     // LoadScan read the file: an entry of Except may be for another pair
+	Scanned  bool     // LoadScan read the file, so an entry of Except may be for another pair
 	Before   []Before // sent by each buyer before each schedule, in this order
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
-	Refused  Answers          // answers that refuse one, although their status is that of a failure
+	Refused  Answers          // answers that refuse a sale, although their status means a failure
 	Pauses   bool             // the owner vouches for pauses that are too short to explore
 	Atomic   bool             // the owner vouches for statements that read and write
 	Never    []string         // queries that must return no row
-	Serial   bool             // each run must end like an order of the buyers, one after the other
-	Strict   bool             // a buyer that such an order serves may not be refused
-	Except   []string         // differences from that order that are allowed, see package oracle
+	Serial   bool             // each run must end like a serial order: the buyers one after the other
+	Strict   bool             // the program may not refuse a buyer that it serves in the serial order
+	Except   []string         // allowed differences from the serial order, see package oracle
 	Random   []*regexp.Regexp // values that differ between runs
 	Ignore   Ignore           // commands of the program's own work
-	Quiet    time.Duration    // before the first buyer of a run the program sends nothing for this long; 0: no wait
+	Quiet    time.Duration    // how long the program must send nothing before the first buyer of a run; 0: no wait
 	Watch    string           // a query whose first row is shown after each step; "" if none
 
-	Guesses []string // keys whose drafted values are not confirmed, each with its line: "run (line 3)"
+	Guesses []string // keys with drafted values that the owner has not confirmed, each with its line: "run (line 3)"
 
 	file     string
 	lines    lines
 	ruled    map[string]string // see RuleOn
 	template *Request          // value of `buyer:`; nil if each buyer has its own request
 	defaults Request           // header and body of `buyer:` for a list
-	handed   []string          // names of the values that `before` hands on
+	handed   []string          // names of the values that the requests of `before` provide
 }
 
 // Attach is a program that already runs and connects to the gates.
@@ -77,9 +77,9 @@ type Attach struct {
 
 // A Server is one of the user's servers.
 type Server struct {
-	Gate    string // where the program looks for it: host:port
-	Address string // where the server is; differs from Gate only for a program that runs already
-	URL     string // how the explorer connects; "": to Address, as the usual user
+	Gate    string // host:port at which the program expects the server
+	Address string // host:port of the server; differs from Gate only for a program that already runs
+	URL     string // URL for the explorer's own connection; "": Address and the default user
 }
 
 // A Request is the request of a buyer.
@@ -87,11 +87,11 @@ type Request struct {
 	Method, URL string
 	Header      map[string]string
 	Body        string
-	Named       string // of a scan: what tells it from others with the same method and path; "" if nothing has to
+	Named       string // of a scan: distinguishes it from another request with the same method and path; may be ""
 }
 
-// CheckOverlap returns why no statement of the program can be held inside its server, in one line; nil if
-// one can.
+// CheckOverlap returns an error in one line if the explorer cannot hold a statement of this program
+// inside its server.
 func (a *App) CheckOverlap() error {
 	if a.Run == nil {
 		return errors.New("--overlap needs an instance for each buyer: write `run:` instead of `shared:` or `attach:`")
@@ -104,10 +104,9 @@ type Reset struct {
 	MySQL, Postgres []string
 	Flush           bool // flush Redis: the database number in the URL
 	Redis           [][]string
-	HTTP            []Request // to each instance, after the statements
+	HTTP            []Request // sent to each instance, after the statements
 }
 
-// file is the content of the YAML file.
 type file struct {
 	Name        string            `yaml:"name"`
 	Run         any               `yaml:"run"`
@@ -170,8 +169,9 @@ func Load(path string) (*App, error) {
 	return a, nil
 }
 
-// LoadScan reads a file for a scan of its requests, which may have no buyers. Each run is judged by the orders of
-// its buyers alone, since the rules of `never` and the answers of `sold` belong to one request.
+// LoadScan reads a file for a scan of its requests, which may have no buyers. Only the serial orders
+// judge the runs of a scan, since the rules of `never` and the answers of `sold` belong to the one
+// request of `buyer`.
 func LoadScan(path string) (*App, error) {
 	a, err := read(path)
 	if err != nil {
@@ -182,7 +182,7 @@ func LoadScan(path string) (*App, error) {
 	return a, err
 }
 
-// anySuccess is `sold` of a scan, whose requests need not sell anything.
+// anySuccess is the value of `sold` for a scan: its requests need not sell anything.
 var anySuccess = []any{"2xx", "3xx"}
 
 func read(path string) (*App, error) {
@@ -265,7 +265,6 @@ func listOf(key string, v any) ([]string, error) {
 	return nil, fmt.Errorf("%s: expected text or a list of texts", key)
 }
 
-// program reads how the program is started.
 func (a *App) program(f *file) (err error) {
 	if a.Run, err = listOf("run", f.Run); err != nil {
 		return err

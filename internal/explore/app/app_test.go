@@ -50,8 +50,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadRefused: each mistake of testdata/refused.txt is reported in one line that says what to do. A case has lines
-// that begin with "- " and are replaced, with "+ ", and with "= " and a part of the error.
+// TestLoadRefused: Load reports each mistake of testdata/refused.txt in one line that says what to do.
+// In that file, "- " precedes a line of a valid file, "+ " the wrong line in its place, and "= " a part
+// of the error.
 func TestLoadRefused(t *testing.T) {
 	text, err := os.ReadFile("testdata/refused.txt")
 	require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestLoadRefused(t *testing.T) {
 	for _, c := range cases {
 		name, lines, _ := strings.Cut(c, "\n")
 		t.Run(name, func(t *testing.T) {
-			part := map[string][]string{} // by the first sign
+			part := map[string][]string{} // by the first two characters of the line
 			for line := range strings.SplitSeq(strings.TrimSuffix(lines, "\n"), "\n") {
 				part[line[:2]] = append(part[line[:2]], line[2:])
 			}
@@ -84,7 +85,7 @@ func TestLoadRefused(t *testing.T) {
 	}
 }
 
-// TestGuard: a server on another machine is refused unless it is allowed by its address.
+// TestGuard: Guard refuses a server on another machine, unless its address is allowed.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct {
 		address, allowed string
@@ -126,8 +127,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestHeaderOfAll: a map in buyer beside a list of requests gives each of them its header and body,
-// unless a request has its own.
+// TestHeaderOfAll: a map in `buyer` provides the header and body of each request in `buyers`, unless
+// the request has its own.
 func TestHeaderOfAll(t *testing.T) {
 	a, err := load(t, strings.Replace(sound, "buyer: POST http://127.0.0.1:8080/buy?item=1", `buyer: { header: { content-type: application/json, A: b }, body: '{"item":1}' }
 buyers:
@@ -142,7 +143,7 @@ buyers:
 	}
 }
 
-// TestManyBuyers: without rules each order of the buyers runs first, so there may be few of them.
+// TestManyBuyers: the number of buyers is smaller if each serial order must run first.
 func TestManyBuyers(t *testing.T) {
 	for text, most := range map[string]int{sound: maxBuyers, strings.Replace(sound, "never:", "rules: also\nnever:", 1): maxSerial} {
 		a, err := load(t, text)

@@ -10,16 +10,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// An Ignore names the commands of the program's own work, such as telemetry and job queues. They pass
-// the gates at once and are no steps.
+// An Ignore describes the commands of the program's background work, such as telemetry and job queues.
+// They pass the gates without a stop, and are not steps of a schedule.
 type Ignore struct {
-	Entries  []string         // as the file has them
+	Entries  []string         // as written in the file
 	Tables   []string         // in lower case, without schema
 	Patterns []*regexp.Regexp // of statements and Redis commands
 }
 
-// Names reports whether a pattern matches the command, or whether it is a statement that names at least
-// one table and no other tables than those.
+// Names reports whether a pattern matches the command, or whether the command is a statement that names
+// only tables of the list, and at least one of them.
 func (i Ignore) Names(protocol, command string) bool {
 	if slices.ContainsFunc(i.Patterns, func(p *regexp.Regexp) bool { return p.MatchString(command) }) {
 		return true
@@ -36,7 +36,6 @@ func (i Ignore) Names(protocol, command string) bool {
 // tableName matches an entry that is a table. Every other entry is a pattern.
 var tableName = regexp.MustCompile(`^(?:\w+\.)?[A-Za-z_]\w*$`)
 
-// background reads `ignore` and `quiet`, which are about the program's own work.
 func (a *App) background(f *file) (err error) {
 	if f.Quiet != "" {
 		if a.Quiet, err = time.ParseDuration(f.Quiet); err != nil || a.Quiet <= 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestBackground: an entry of `ignore` is a table or a pattern, and a mistake says what to write.
+// TestBackground: an entry of `ignore` is a table or a pattern. The error for any other entry says what
+// to write.
 func TestBackground(t *testing.T) {
 	a, err := load(t, sound+"ignore: [ Public.jobs, '^EVALSHA ' ]\nquiet: 2s\n")
 	require.NoError(t, err)

@@ -21,10 +21,10 @@ import (
 type Before struct {
 	Request
 	Name   string           // the first half of {{login.token}}
-	Values map[string]Value // by the second half
+	Values map[string]Value // by the second half of {{login.token}}
 }
 
-// A Value is a place in an answer whose text later requests have.
+// A Value describes where in an answer a text stands that later requests contain.
 type Value struct {
 	kind string // one of valueKinds
 	at   string // a JSON pointer, the name of a header or cookie, or a regular expression
@@ -35,14 +35,14 @@ type Value struct {
 // valueKinds are the places of a value, each with an example.
 var valueKinds = map[string]string{"body": "body /token", "header": "header Location", "cookie": "cookie session", "match": `match "id":(\d+)`}
 
-// handed matches {{login.token}} and {{buyer}}, and also what is neither, such as {{token}}, so that it is not sent.
+// handed matches {{login.token}} and {{buyer}}. It also matches a mistake such as {{token}}, which must
+// not be sent.
 var handed = regexp.MustCompile(`\{\{ *([^{}\n]*?) *\}\}`)
 
-// valueName matches the name of a value and of a request of `before`.
 var valueName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// beforehand reads the requests that each buyer sends before a schedule, and checks that each value is handed on
-// before it is used.
+// beforehand reads the requests that each buyer sends before a schedule. It checks that an earlier
+// request provides each value that a request uses.
 func (a *App) beforehand(f *file) error {
 	known := []string{"buyer"}
 	for n, one := range f.Before {
@@ -83,7 +83,7 @@ func (a *App) beforehand(f *file) error {
 	return a.areHanded(slices.Concat(a.Buyers, a.Requests))
 }
 
-// areHanded returns an error if a request has a value that no request of `before` hands on.
+// areHanded returns an error if a request uses a value that no request of `before` provides.
 func (a *App) areHanded(requests []Request) error {
 	for _, r := range requests {
 		if err := r.uses(r.Method+" "+r.URL, a.handed); err != nil {
@@ -93,7 +93,6 @@ func (a *App) areHanded(requests []Request) error {
 	return nil
 }
 
-// valueOf reads where a value stands: "body /token".
 func valueOf(name, text string) (v Value, err error) {
 	v.kind, v.at, _ = strings.Cut(text, " ")
 	v.at = strings.TrimSpace(v.at)
@@ -122,10 +121,10 @@ func valueOf(name, text string) (v Value, err error) {
 	return v, nil
 }
 
-// String returns the place as the file has it.
+// String returns the place as written in the file.
 func (v Value) String() string { return v.kind + " " + v.at }
 
-// In returns the value in an answer. found reports whether it is there.
+// In returns the value from an answer. found reports whether the answer contains it.
 func (v Value) In(header http.Header, body string) (text string, found bool) {
 	switch v.kind {
 	case "header":
@@ -154,12 +153,12 @@ func (v Value) In(header http.Header, body string) (text string, found bool) {
 // IsPersonal reports whether the request differs between buyers.
 func (r Request) IsPersonal() bool { return slices.ContainsFunc(r.texts(), handed.MatchString) }
 
-// texts returns the parts of the request that can have a value.
+// texts returns the parts of the request that can contain values.
 func (r Request) texts() []string {
 	return append([]string{r.URL, r.Body}, slices.Collect(maps.Values(r.Header))...)
 }
 
-// uses returns an error if the request has a value that is not among the known names.
+// uses returns an error if the request uses a value that is not in the list.
 func (r Request) uses(key string, known []string) error {
 	for _, text := range r.texts() {
 		for _, m := range handed.FindAllStringSubmatch(text, -1) {
@@ -171,8 +170,8 @@ func (r Request) uses(key string, known []string) error {
 	return nil
 }
 
-// With returns the request with the values that were handed on, by their names, and with the buyer's number. A value
-// is escaped for its place: the path, the query, or a body in JSON or of a form.
+// With returns the request with the buyer's number and the given values, by name, filled in. It escapes
+// each value for its place: the path, the query, or a body in JSON or of a form.
 func (r Request) With(buyer int, values map[string]string) Request {
 	fill := func(text string, escape func(string) string) string {
 		return handed.ReplaceAllStringFunc(text, func(found string) string {
@@ -196,8 +195,8 @@ func (r Request) With(buyer int, values map[string]string) Request {
 	return r
 }
 
-// bodyEscape returns how a value is escaped in the body. A body that begins like JSON is JSON, also without its
-// Content-Type, since curl -d calls every body a form.
+// bodyEscape returns the function that escapes a value for the body. A body that begins like JSON
+// counts as JSON with any Content-Type, since curl -d calls every body a form.
 func (r Request) bodyEscape() func(string) string {
 	kind := ""
 	for name, text := range r.Header {

@@ -14,7 +14,8 @@ func write(t *testing.T, path, text string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// TestValues: a value is found in the body, a header or a cookie of an answer, and filled into later requests.
+// TestValues: In finds a value in the body, a header or a cookie of an answer, and With fills it into
+// later requests.
 func TestValues(t *testing.T) {
 	header := http.Header{"Location": {"/cart/7"}, "Set-Cookie": {"theme=dark; Path=/", "sid=abc; HttpOnly"}}
 	const body = `{"data": {"token": "t-1", "carts": [{"id": 12345678901234567890}], "none": null}}`
@@ -53,7 +54,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestScanFile: a file of a scan needs no buyer, and its requests have the header of `buyer`. Load refuses it.
+// TestScanFile: a file for a scan needs no buyers, and its requests get the header of `buyer`. Load
+// refuses such a file.
 func TestScanFile(t *testing.T) {
 	const buyer = "buyer: POST http://127.0.0.1:8080/buy?item=1"
 	scanned := strings.Replace(sound, buyer, `buyer: { header: { Authorization: "Bearer {{login.token}}" } }
@@ -100,7 +102,7 @@ requests:
 	}
 }
 
-// TestDerived: the file of a pair describes the same program from another folder.
+// TestDerived: a derived file in another folder describes the same program.
 func TestDerived(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/oversell.yaml", strings.Replace(sound, "buyer: POST", "folder: sub\nexcept: [ body /a, items.b ]\nstrict: true\nrequests: [ GET http://127.0.0.1:8080/ ]\nbuyer: POST", 1))

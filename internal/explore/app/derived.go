@@ -8,11 +8,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// derivedKeys are the keys that a derived file has anew, or does not have.
+// derivedKeys are the keys of the original that a derived file replaces or leaves out.
 var derivedKeys = []string{"name", "folder", "buyer", "buyers", "requests", "never", "rules", "sold", "except"}
 
-// Derived returns the text of a file in folder that describes the same program with other buyers, judged by their
-// orders. except lists what may differ.
+// Derived returns the text of a file for the given folder. It describes the same program with other
+// buyers, and only serial orders judge its runs. except lists the allowed differences.
 func (a *App) Derived(folder string, buyers []Request, except []string) ([]byte, error) {
 	text, err := os.ReadFile(a.file)
 	if err != nil {

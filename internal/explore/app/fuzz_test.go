@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParse: a file is accepted, or refused in one line.
+// FuzzParse: parse accepts any text, or refuses it in one line.
 func FuzzParse(f *testing.F) {
 	f.Add(sound)
 	f.Add(Example())

@@ -12,7 +12,7 @@ import (
 )
 
 // Guard refuses servers on other machines, since the search runs the statements of reset repeatedly.
-// allowed is the host:port of a server that may be wiped, or "". The error is one line.
+// allowed is the host:port of a remote server that may be wiped, or "". The error is one line.
 func (a *App) Guard(allowed string) error {
 	if a.Local {
 		return nil
@@ -32,8 +32,8 @@ func (a *App) Guard(allowed string) error {
 	return nil
 }
 
-// guardRedis refuses a Redis with keys in other databases than the file names. Events remove keys from
-// every database, since a program may SELECT another one.
+// guardRedis refuses a Redis with keys in a database that the file does not name. Events remove keys
+// from every database, since a program may SELECT any.
 func guardRedis(ctx context.Context, client *redis.Client, address string) error {
 	keyspace, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// lines are the places of the file that a violation can point at, as line numbers from 1.
+// lines are the line numbers in the file, from 1, that a violation can refer to.
 type lines struct {
-	never []int // of each rule of `never`
-	buyer int   // of the buyers' request, or of the requests of a scan
+	never []int // line of each rule of `never`
+	buyer int   // line of the buyers' request, or of the requests of a scan
 }
 
 // linesOf finds the lines in a text that is valid YAML.
@@ -35,7 +35,6 @@ func linesOf(text []byte) (l lines) {
 	}
 }
 
-// at returns the node at a path, or nil.
 func at(file *ast.File, path string) ast.Node {
 	p, err := yaml.PathString(path)
 	if err != nil { // cannot happen: the paths are constants of this file

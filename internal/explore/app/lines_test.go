@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestLine: the line of each rule and of the buyers, in the ways in which YAML writes them.
+// TestLine: Line finds each rule and the buyers in every notation of YAML.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// keys returns the YAML keys of a struct, each nested one as PARENT.KEY.
+// keys returns the YAML keys of a struct, a nested key as PARENT.KEY.
 func keys(t reflect.Type) (all []string) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -34,7 +34,6 @@ var (
 	unknown = regexp.MustCompile(`unknown field "(.*)"`)
 )
 
-// wrong turns an error of the YAML library into one line.
 func wrong(err error) error {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	line := ": "

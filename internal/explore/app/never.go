@@ -13,25 +13,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// Told counts the buyers by the program's answer.
+// Told counts the buyers by the answers that they received.
 type Told struct {
 	Sold   int // buyers whose answer means a sale
 	Failed int // buyers that got a failure or no answer
 }
 
-// A Finding is a rule of `never` that returned rows, and so is broken.
+// A Finding is a broken rule of `never`: its query returned rows.
 type Finding struct {
 	Query   string // as written in the file
-	Answers bool   // the query uses :sold or :failed, so it is meaningless before every buyer has been answered
+	Answers bool   // the query uses :sold or :failed, so it has no meaning before every buyer has an answer
 	Columns []string
 	Rows    [][]string // at most mostRows
 }
 
-// mostRows is the maximum number of rows in a Finding.
 const mostRows = 10
 
-// Never runs every query of `never` and returns those that have a row. The counts of t replace
-// :sold and :failed. The error names the query that failed.
+// Never runs every query of `never` and returns those with rows. The counts of t replace :sold and
+// :failed. The error names the query that failed.
 func (s *Servers) Never(ctx context.Context, t Told) (found []Finding, _ error) {
 	for _, query := range s.app.Never {
 		protocol, text, err := s.app.addressed(query)
@@ -50,15 +49,15 @@ func (s *Servers) Never(ctx context.Context, t Told) (found []Finding, _ error) 
 	return found, nil
 }
 
-// countOrQuoted matches, for each protocol, :sold and :failed. It also matches the text in which
-// they are no placeholders: string literals, quoted names, comments and PostgreSQL's casts.
+// countOrQuoted matches, for each protocol, :sold and :failed. It also matches string literals, quoted
+// names, comments and PostgreSQL's casts, in which the two are not placeholders.
 var countOrQuoted = map[string]*regexp.Regexp{
 	"mysql":    regexp.MustCompile("(?s)'(?:[^'\\\\]|\\\\.)*'|\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|--\\s[^\n]*|#[^\n]*|/\\*.*?\\*/|:(?:sold|failed)\\b"),
 	"postgres": regexp.MustCompile(`(?s)\b[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|::\w+|:(?:sold|failed)\b`),
 }
 
-// in replaces :sold and :failed in a query, and reports whether the query has either. A string
-// literal or a comment has none.
+// in replaces :sold and :failed in a query, except in string literals and comments, and reports whether
+// the query contains one of them.
 func (t Told) in(protocol, query string) (text string, asked bool) {
 	numbers := map[string]int{":sold": t.Sold, ":failed": t.Failed}
 	text = countOrQuoted[protocol].ReplaceAllStringFunc(query, func(found string) string {
@@ -72,14 +71,14 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// maxSerial is the maximum number of buyers for which every order is run: 4 buyers have 65 orders.
+// maxSerial is the maximum number of buyers with serial runs: 4 buyers and their subsets have 65 serial
+// orders.
 const maxSerial = 4
 
-// errManyBuyers reports that there are too many orders of the buyers.
 var errManyBuyers = fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", maxSerial)
 
-// judged reads what decides whether a run is right: the orders of the buyers one after the other, the
-// rules of `never`, or both.
+// judged reads the standard for correct runs: the serial orders of the buyers, the rules of `never`, or
+// both.
 func (a *App) judged(f *file) error {
 	a.Serial, a.Strict, a.Except = len(a.Never) == 0 || f.Rules == "also", f.Strict, f.Except
 	switch {
@@ -87,7 +86,7 @@ func (a *App) judged(f *file) error {
 		return fmt.Errorf("rules: %q; expected also (each run must end like an order of the buyers, and `never` must hold) or only (only `never`)", f.Rules)
 	case f.Rules != "" && len(a.Never) == 0:
 		return fmt.Errorf("rules: %s needs never: list queries that must return no row, for example SELECT * FROM items WHERE stock < 0, or omit rules", f.Rules)
-	case len(a.Except) > 0 && !a.Serial && len(a.Requests) == 0: // a scan always compares with the orders
+	case len(a.Except) > 0 && !a.Serial && len(a.Requests) == 0: // a scan always compares with the serial orders
 		return errors.New("except says what may differ from an order of the buyers, and with never only the rules count: omit except, or set rules: also")
 	case a.Strict && !a.Serial && len(a.Requests) == 0:
 		return errors.New("strict compares with the orders of the buyers, and with never only the rules count: omit strict, or set rules: also")
@@ -106,7 +105,6 @@ func (a *App) judged(f *file) error {
 
 var exceptEntry = regexp.MustCompile(`^(?:[^\s./]+(?:\.[^\s./]+)?\.(?:[^\s./]+|\*)|redis\.\S+|status|body(?: /.+)?)$`)
 
-// queries checks the rules and the watch query: each needs a database.
 func (a *App) queries(*file) error {
 	if len(a.Never) > 0 && a.MySQL == nil && a.Postgres == nil {
 		return errors.New("never needs a database; set mysql or postgres")
@@ -131,7 +129,7 @@ func (a *App) queries(*file) error {
 // RuleOn returns the first rule of `never` that names the table; "" if there is none.
 func (a *App) RuleOn(table string) string { return a.ruled[table] }
 
-// RulesOn returns the rules of `never` that a database is asked, without its name before them.
+// RulesOn returns the rules of `never` for a database, without the prefix that names the database.
 func (a *App) RulesOn(protocol string) (all []string) {
 	for _, query := range a.Never {
 		if on, rest, err := a.addressed(query); err == nil && on == protocol {
@@ -141,7 +139,8 @@ func (a *App) RulesOn(protocol string) (all []string) {
 	return all
 }
 
-// addressed returns the protocol of the database that a query addresses, and the query without it.
+// addressed returns the protocol of the database that a query addresses, and the query without the
+// prefix.
 func (a *App) addressed(query string) (protocol, rest string, _ error) {
 	for _, name := range []string{"mysql", "postgres"} {
 		if rest, found := strings.CutPrefix(query, name+":"); found {

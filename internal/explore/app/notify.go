@@ -18,7 +18,6 @@ type Listener struct {
 	received []Notification
 }
 
-// newListener opens that connection.
 func newListener(c *pgx.ConnConfig) *Listener {
 	l := &Listener{}
 	c = c.Copy()
@@ -37,9 +36,9 @@ func (l *Listener) Listen(ctx context.Context, channel string) error {
 	})
 }
 
-// Notified returns the notifications that were sent since the last call, those of the explorer's own
-// statements included. It includes the notifications of each statement that is answered: PostgreSQL
-// signals every listener before the answer, and the query here makes the server deliver them.
+// Notified returns the notifications since the last call, including those of the explorer's own
+// statements. None is missing of a statement that is answered: PostgreSQL signals every listener before
+// the answer, and the query in Notified makes the server deliver the notifications.
 func (l *Listener) Notified(ctx context.Context) ([]Notification, error) {
 	err := ask(ctx, func(ctx context.Context) error {
 		_, err := l.db.ExecContext(ctx, "SELECT 1")

@@ -15,16 +15,16 @@ import (
 // still contains one in a value; comments may contain it.
 const Placeholder = "FILL_IN"
 
-// GuessMark begins the comment behind a drafted value that may be wrong. Such a value is used.
+// GuessMark begins the comment behind a drafted value that may be wrong. The explorer uses such a value
+// nevertheless.
 const GuessMark = "# GUESS"
 
-// A marked is a key of a file with the lines of its marked values.
+// A marked is a key of a file, with the line numbers of its marked values.
 type marked struct {
 	key   string
 	lines []string
 }
 
-// add adds a line to a key.
 func add(all []marked, key string, line int) []marked {
 	i := slices.IndexFunc(all, func(m marked) bool { return m.key == key })
 	if i < 0 {
@@ -53,7 +53,7 @@ func markedTexts(all []marked) (texts []string) {
 
 // open collects the values of a file that contain Placeholder.
 type open struct {
-	line int // of the first value
+	line int // line of the first value
 	keys []marked
 }
 
@@ -76,10 +76,10 @@ func (o *open) Visit(n ast.Node) ast.Visitor {
 	return o
 }
 
-// index matches the position of a list's element in a YAML path.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// placeholders returns the keys of the values with Placeholder, each with its line, and the first line.
+// placeholders returns the keys of the values with Placeholder, each with its line, and the first of
+// these lines.
 func placeholders(text []byte) (names []string, line int, _ error) {
 	tree, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -103,8 +103,8 @@ func unfilled(text []byte) error {
 	return fmt.Errorf(":%d: replace %s in %s; the comments say by what", line, Placeholder, strings.Join(names, ", "))
 }
 
-// Marks returns the keys of a drafted file's values that may be wrong, and of those that its owner must
-// replace. Each key has its lines: "run (line 3)".
+// Marks returns the keys of a drafted file with values that may be wrong, and those with values that
+// the owner must replace. Each key comes with its lines: "run (line 3)".
 func Marks(text []byte) (guessed, missing []string, err error) {
 	missing, _, err = placeholders(text)
 	return guesses(text), missing, err
@@ -115,7 +115,7 @@ var (
 	innerKey = regexp.MustCompile(`^\s+([A-Za-z_][\w.-]*):\s`)
 )
 
-// guesses returns the keys with values that GuessMark follows, each with its line: "run (line 3)".
+// guesses returns the keys with a GuessMark behind the value, each with its line: "run (line 3)".
 func guesses(text []byte) []string {
 	var all []marked
 	top := ""

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// places checks that no two listeners share an address, and that the URLs of buyers and readiness can
-// belong to a program.
+// places checks that no two listeners share an address, that no request goes to a gate, and that
+// requests stay within the program's own network.
 func (a *App) places(*file) error {
 	taken := map[string]string{} // listener by address
 	for _, name := range protocols {
@@ -57,7 +57,7 @@ func (a *App) places(*file) error {
 	return nil
 }
 
-// Origin returns the scheme, host and port at which the program serves; "" if the file does not say it.
+// Origin returns the scheme, host and port of the program's URL; "" if the file contains none.
 func (a *App) Origin() string {
 	asked := []string{a.Ready}
 	for _, r := range slices.Concat(a.Buyers, a.Requests) {
@@ -71,7 +71,7 @@ func (a *App) Origin() string {
 	return ""
 }
 
-// listens normalizes an address as its listener sees it: all names of loopback are one.
+// listens normalizes the address of a listener: all names of the loopback become 127.0.0.1.
 func listens(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errPooler reports a connection pooler in front of a database. A pooler numbers its clients by
-// itself and sends their commands on its own connections. The explorer finds waits by the database's
-// number of a connection.
+// errPooler reports a connection pooler in front of a database. A pooler gives its clients its own
+// numbers, and sends their commands on its own connections. The explorer needs the database's number of
+// a connection to find its waits.
 var errPooler = errors.New("this is a connection pooler, which hides the connection that sends a command: give the database's own address in this file and to the program")
 
 // unpooledPostgres returns errPooler for PgBouncer and similar poolers. Its connection sends no
@@ -53,7 +53,7 @@ func unpooledMySQL(ctx context.Context, c *mysql.Config) error {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	var id uint64
-	// ProxySQL answers CONNECTION_ID() and @@version_comment itself, but forwards an expression.
+	// ProxySQL itself answers CONNECTION_ID() and @@version_comment, but it forwards an expression.
 	if err := db.QueryRowContext(ctx, "SELECT CONNECTION_ID() + 0").Scan(&id); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ type greeting struct {
 	first []byte
 }
 
-// mostGreeting is the number of bytes to keep: more than a greeting has.
+// mostGreeting is the number of bytes to keep, more than the length of any greeting.
 const mostGreeting = 512
 
 // Read implements net.Conn.
@@ -94,8 +94,8 @@ func (g *greeting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// thread returns the connection's number from the greeting (Protocol::HandshakeV10). It follows the
-// packet header, the protocol number and the version.
+// thread returns the connection's number from the greeting (Protocol::HandshakeV10). The number follows
+// the packet header, the protocol number and the version.
 func (g *greeting) thread() (id uint32, known bool) {
 	const version = 5
 	if len(g.first) <= version {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// poolers: Open refuses a relay that assigns connection numbers of its own, in one line. It accepts
-// a relay that forwards everything unchanged.
+// poolers: Open refuses, in one line, a relay that assigns its own connection numbers. It accepts a
+// relay that forwards everything unchanged.
 func poolers(t *testing.T, s *Servers) {
 	for protocol, c := range map[string]struct {
 		user   string
@@ -51,8 +51,8 @@ func poolers(t *testing.T, s *Servers) {
 	}
 }
 
-// relay forwards connections to a server and returns its own address. It changes the connection's
-// number wherever number finds it.
+// relay forwards connections to a server and returns its own address. It changes the bytes that the
+// function number returns: the connection's number.
 func relay(t *testing.T, address string, number func(first []byte) []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -13,7 +13,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// startPrivate starts the servers that the file names, and returns their URLs.
 func (s *Servers) startPrivate() (urls map[string]string, err error) {
 	if s.private, err = localserver.NewGroup(); err != nil {
 		return nil, err
@@ -44,12 +43,12 @@ func (s *Servers) startPrivate() (urls map[string]string, err error) {
 	return urls, nil
 }
 
-// firstID is the first id of new rows on a private server, so that ids are not mistaken for other
-// numbers.
+// firstID is the first id of new rows on a private server. It is so high that no other number looks
+// like an id.
 const firstID = 1_000_001
 
-// prepare lets the program in without a password, makes commits skip the disk, which is deleted anyway,
-// and loads the schema.
+// prepare loads the schema. It also allows a login without a password, and makes commits skip the disk,
+// whose files are deleted later.
 func (s *Servers) prepare(ctx context.Context, urls map[string]string) (err error) {
 	var schema []script
 	if s.app.Schema != "" {
@@ -78,7 +77,7 @@ func (s *Servers) prepare(ctx context.Context, urls map[string]string) (err erro
 	return s.Renumber(ctx)
 }
 
-// follow reconnects to the database in which the schema's scripts end, if it is another one.
+// follow reconnects to another database, if the schema's scripts have changed to it.
 func (s *Servers) follow(ctx context.Context, protocol, text, database string) error {
 	u, err := url.Parse(text)
 	if err != nil || database == "" || "/"+database == u.Path {
@@ -96,15 +95,15 @@ func (s *Servers) follow(ctx context.Context, protocol, text, database string) e
 	return s.openPostgres(ctx, u.String())
 }
 
-// Renumber makes the ids of new rows begin at a high number, on private servers. A command that creates
-// tables calls for it again.
+// Renumber makes the ids of new rows begin at a high number, on private servers. Call it again after a
+// command that creates tables.
 func (s *Servers) Renumber(ctx context.Context) error {
 	if !s.app.Local {
 		return nil
 	}
 	if s.app.MySQL != nil {
 		if err := renumber(ctx, s.SQL("mysql"),
-			// not where a number that high does not fit
+			// except for columns with a smaller maximum
 			`SELECT table_name, IF(data_type = 'mediumint', 8388607, 2147483647), COALESCE(auto_increment, 0)
 			FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
 			WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%' AND data_type NOT IN ('tinyint', 'smallint') ORDER BY 1`,
@@ -127,13 +126,14 @@ func (s *Servers) Renumber(ctx context.Context) error {
 // firstTransaction gives the next transactions numbers of four digits or more.
 const firstTransaction = "DO $$ BEGIN WHILE txid_current() < 1000 LOOP COMMIT; END LOOP; END $$"
 
-// idsPerTable is the distance between the first ids of two tables. Otherwise one number could be the id
-// of two rows, and which number they share would differ between runs.
+// idsPerTable is the distance between the first ids of two tables. Otherwise rows of two tables could
+// have the same id in some runs and different ids in others.
 const idsPerTable = 1_000_000
 
-// renumber runs statement for each row of query: a name, its greatest possible id and its last id. statement
-// sets the first id of the name's new rows. The first ids of the names differ, as long as the numbers suffice.
-// A name whose last id is firstID or more stays as it is.
+// renumber sets the first id of new rows, and chooses a different one for each table as long as the
+// numbers suffice. The query returns the name, the greatest possible id and the last id of each table
+// or sequence. The statement sets its first id. If the last id is firstID or more, renumber leaves it
+// unchanged.
 func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	_, rows, err := rows(ctx, db, query, math.MaxInt)
 	if err != nil {
@@ -174,8 +174,8 @@ func prepareMySQL(ctx context.Context, db *sql.DB, server *localserver.MySQL, sc
 			return "", fmt.Errorf("local: %s: %w", statement, err)
 		}
 	}
-	// The plugin shows exactly which connection waits for a table. An error means MySQL, or a missing
-	// file.
+	// The plugin shows exactly which connection waits for a table. The statement fails on MySQL, or
+	// without the plugin's file.
 	_, _ = db.ExecContext(ctx, "INSTALL SONAME 'metadata_lock_info'")
 	return loadMySQL(ctx, server, schema)
 }

@@ -13,9 +13,9 @@ import (
 // errAccessDenied is MySQL's ER_SPECIFIC_ACCESS_DENIED_ERROR: a privilege is missing.
 const errAccessDenied = 1227
 
-// checkProcess refuses a user of MySQL that may not see which connections wait for a lock. Without
-// PROCESS the user cannot run SHOW ENGINE INNODB STATUS, and the process list has only its own
-// connections.
+// checkProcess refuses a user of MySQL that may not see which connections wait for a lock. Without the
+// privilege PROCESS, the user cannot run SHOW ENGINE INNODB STATUS, and sees only its own connections
+// in the process list.
 func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	if db == nil {
 		return nil
@@ -40,15 +40,16 @@ func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	return err
 }
 
-// mayFollow reports whether the session's user has the rights of the other user, or may see every wait
-// and end it (PostgreSQL 15 manual, 22.5 and 28.2.3). Only a superuser may do so for a superuser.
+// mayFollow asks whether the explorer's user has the rights of another session's user, or may see and
+// end the waits of all users (PostgreSQL 15 manual, 22.5 and 28.2.3). Only a superuser may end those of
+// a superuser.
 const mayFollow = `SELECT current_user, a.usename, pg_has_role(a.usesysid, 'USAGE')
 	OR NOT r.rolsuper AND pg_has_role('pg_read_all_stats', 'USAGE') AND pg_has_role('pg_signal_backend', 'USAGE')
 	FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid WHERE a.pid = $1::int`
 
-// MayFollow returns nil if the explorer's user may see what a connection of the program waits for, and
-// may end it. id is the server's number for the connection, or 0 if unknown. The error is one line. For
-// MySQL, Open has checked it. Redis has no such right.
+// MayFollow returns nil if the explorer's user may see and end the waits of the program's connection.
+// id is the server's number for the connection, or 0 if unknown. The error is one line. MayFollow
+// always returns nil for MySQL, since Open has checked it, and for Redis, which needs no such right.
 func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) error {
 	if protocol != "postgres" || id == 0 {
 		return nil

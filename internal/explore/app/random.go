@@ -5,7 +5,6 @@ import (
 	"regexp"
 )
 
-// random reads the patterns of values that differ between runs.
 func (a *App) random(f *file) error {
 	for _, text := range f.Random {
 		pattern, err := regexp.Compile(text)

@@ -21,7 +21,6 @@ const (
 	maxBuyers = 8
 )
 
-// buyers reads the request of each buyer.
 func (a *App) buyers(f *file) error {
 	if list, is := f.Buyers.([]any); is {
 		return a.listed(list, f.Buyer)
@@ -54,7 +53,7 @@ func (a *App) buyers(f *file) error {
 	}
 }
 
-// noBuyer is the error for a file that only has requests of a scan.
+// noBuyer returns the error for a file without buyers.
 func (a *App) noBuyer() error {
 	switch {
 	case len(a.Requests) > 0:
@@ -69,7 +68,6 @@ func errNoLine(key string) error {
 	return fmt.Errorf("%s: expected METHOD URL, for example POST http://127.0.0.1:8080/buy?item=1", key)
 }
 
-// scanned reads the requests of a scan.
 func (a *App) scanned(f *file) error {
 	for n, one := range f.Requests {
 		name := ""
@@ -89,8 +87,8 @@ func (a *App) scanned(f *file) error {
 	return nil
 }
 
-// Import adds requests that a file of another format has. The header of `buyer` goes before theirs, since it has
-// the values that are handed on.
+// Import adds requests from a file of another format. A header of `buyer` replaces theirs, since it can
+// contain the values of `before`.
 func (a *App) Import(requests []Request) error {
 	for _, r := range requests {
 		body := r.Body
@@ -101,8 +99,8 @@ func (a *App) Import(requests []Request) error {
 	return a.areHanded(a.Requests)
 }
 
-// listed reads a list of requests. common is the map in buyer: each request has its header and its body,
-// unless it has its own; nil: there is none.
+// listed reads a list of requests. common is the map in `buyer`, or nil. It provides the header and the
+// body of a request that has none of its own.
 func (a *App) listed(list []any, common any) error {
 	all, isMap := common.(map[string]any)
 	if _, one := all["request"]; common != nil && (!isMap || one) {
@@ -122,7 +120,7 @@ func (a *App) listed(list []any, common any) error {
 	return a.checkCount(len(a.Buyers))
 }
 
-// or returns the request, with missing parts filled in from the defaults.
+// or returns the request, with its missing parts taken from defaults.
 func (r Request) or(defaults Request) Request {
 	r.Body = cmp.Or(r.Body, defaults.Body)
 	header := map[string]string{}
@@ -136,7 +134,7 @@ func (r Request) or(defaults Request) Request {
 	return r
 }
 
-// SetBuyers sets the number of buyers. All of them send the file's one request. The error is one line.
+// SetBuyers sets the number of buyers. Each buyer sends the file's only request. The error is one line.
 func (a *App) SetBuyers(n int) error {
 	if a.template == nil {
 		if n == len(a.Buyers) {
@@ -154,7 +152,6 @@ func (a *App) SetBuyers(n int) error {
 	return nil
 }
 
-// checkCount returns an error if the program cannot have n buyers.
 func (a *App) checkCount(n int) error {
 	switch {
 	case n < minBuyers || n > maxBuyers:
@@ -171,7 +168,6 @@ var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 // requestKeys are the keys of a request that is a map.
 var requestKeys = []string{"request", "header", "body"}
 
-// request reads "METHOD URL", or a map with requestKeys.
 func request(key string, v any) (r Request, err error) {
 	line, ok := v.(string)
 	if m, is := v.(map[string]any); is {

@@ -9,7 +9,6 @@ import (
 // word matches a word of a Redis command. A quoted word may contain spaces, or be empty.
 var word = regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 
-// resetting reads the state in which each run begins.
 func (a *App) resetting(f *file) error {
 	a.Reset.MySQL, a.Reset.Postgres = f.Reset.MySQL, f.Reset.Postgres
 	if len(f.Reset.SQL) > 0 {

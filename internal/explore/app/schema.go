@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// schemaFiles returns the files of SQL of `schema`: the file itself, or the files of a folder in the
-// order of their versions. A folder's files that undo a migration are left out.
+// schemaFiles returns the SQL files of `schema`: the file itself, or the files of a folder, sorted by
+// version. It leaves out files that undo a migration.
 func schemaFiles(path string) (files []string, _ error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -42,10 +42,9 @@ func schemaFiles(path string) (files []string, _ error) {
 // of Diesel, and U1__NAME.sql of Flyway.
 var undoes = regexp.MustCompile(`(?:^|\.)down\.sql$|^U[\d._]+__`)
 
-// digits matches a number in a file's name.
 var digits = regexp.MustCompile(`\d+`)
 
-// compareVersions compares two names; the numbers in them compare as numbers, so that V10 follows V9.
+// compareVersions compares two names. It compares numbers in them by value, so V10 follows V9.
 func compareVersions(a, b string) int {
 	padded := func(name string) string {
 		return digits.ReplaceAllStringFunc(name, func(number string) string {
@@ -59,13 +58,12 @@ func compareVersions(a, b string) int {
 	return strings.Compare(padded(a), padded(b))
 }
 
-// downPart matches the rest of a file with both directions, from the line that begins the way back:
-// of goose, dbmate and sql-migrate.
+// downPart matches the part of a migration file that undoes the migration, to the end of the file: for
+// goose, dbmate and sql-migrate.
 var downPart = regexp.MustCompile(`(?ims)^--\s*(?:\+goose Down|migrate:down|\+migrate Down)\b.*`)
 
-// A script is a file of SQL.
 type script struct {
-	name string // its path from the folder, or the name of the only file
+	name string // path below the folder, or the name of the only file
 	dir  string // its folder
 	text string
 }
@@ -93,7 +91,7 @@ func readSchema(path string) (scripts []script, _ error) {
 	return scripts, nil
 }
 
-// unreadable says why a file is no SQL; "" if it may be.
+// unreadable returns the reason why a file cannot be SQL; "" if it may be SQL.
 func unreadable(text []byte) string {
 	for magic, why := range map[string]string{
 		"PGDMP":      "is an archive of pg_dump; turn it into SQL with: pg_restore -f schema.sql FILE",
@@ -107,7 +105,8 @@ func unreadable(text []byte) string {
 	return ""
 }
 
-// run gives the script to a client of the server, in the script's folder, and returns the client's output.
+// run runs the script with a client of the server, in the script's folder, and returns the client's
+// output.
 func (s script) run(client *exec.Cmd, text string) (out, messages string, err error) {
 	var stdout, stderr strings.Builder
 	client.Dir, client.Stdin, client.Stdout, client.Stderr = s.dir, strings.NewReader(text), &stdout, &stderr
@@ -115,13 +114,12 @@ func (s script) run(client *exec.Cmd, text string) (out, messages string, err er
 	return stdout.String(), stderr.String(), err
 }
 
-// lastLine returns the last line of a client's output.
 func lastLine(out string) string {
 	out = strings.TrimSpace(out)
 	return out[strings.LastIndexByte(out, '\n')+1:]
 }
 
-// failed returns an error in one line: the client's words, or err if it said nothing.
+// failed returns an error in one line: the client's message, or err if there is none.
 func (s script) failed(client *exec.Cmd, err error, said string) error {
 	if said == "" {
 		said = err.Error()

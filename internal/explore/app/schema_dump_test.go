@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// dumpedPostgres is a shop with everything in which a dump is difficult: a role, routines in dollar quotes
-// and in SQL, an identity, a small number, and rows with the characters that COPY escapes.
+// dumpedPostgres is a schema that is difficult to dump: a role, routines in dollar quotes and in SQL,
+// an identity column, a small integer, and rows with characters that COPY escapes.
 const dumpedPostgres = `CREATE ROLE "Shop Owner" LOGIN;
 CREATE ROLE reader;
 CREATE TABLE items (id INT PRIMARY KEY, stock SMALLINT NOT NULL, note TEXT);
@@ -34,7 +34,7 @@ CREATE FUNCTION g(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT a + 1; SEL
 CREATE VIEW v AS SELECT * FROM items WHERE stock > 0;
 `
 
-// dumpedMySQL is the same for MySQL: routines between DELIMITER, of an account that the private server
+// dumpedMySQL is the same for MySQL: routines with DELIMITER and with a definer that the private server
 // does not have, and rows with quotes and binary data.
 const dumpedMySQL = `CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL, note TEXT);
 CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, item_id INT NOT NULL, buyer CHAR(36), FOREIGN KEY (item_id) REFERENCES items (id));
@@ -49,7 +49,7 @@ DELIMITER ;
 CREATE DEFINER='gone'@'%' SQL SECURITY DEFINER VIEW v AS SELECT * FROM items WHERE stock > 0;
 `
 
-// withSchema writes a file whose private server has that schema.
+// withSchema returns an App with a private server and the given schema.
 func withSchema(t *testing.T, protocol, schema string) *App {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,7 @@ func withSchema(t *testing.T, protocol, schema string) *App {
 	return a
 }
 
-// dumped returns what a dump tool prints.
+// dumped returns the output of a dump tool.
 func dumped(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -76,8 +76,8 @@ func dumped(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestDumpPostgres: a dump of pg_dump --create is a schema. Its database has another name, which the
-// program keeps, and a locale that this machine lacks.
+// TestDumpPostgres: `schema` can be a dump of pg_dump --create. The dump's database has another name,
+// which stays, and a locale that this machine lacks.
 func TestDumpPostgres(t *testing.T) {
 	tier.Test(t, "needs servers")
 	source := localservertest.Postgres(t)
@@ -100,7 +100,7 @@ func TestDumpPostgres(t *testing.T) {
 		"SELECT g(5)":                                                                   "7",
 		"SELECT tableowner FROM pg_tables WHERE tablename = 'orders'":                   "Shop Owner",
 		"INSERT INTO items VALUES (3, 1, '') RETURNING note":                            "a;b",
-		"INSERT INTO orders (item_id) VALUES (1) RETURNING id || ' ' || number":         "3000001 2", // not an id of big
+		"INSERT INTO orders (item_id) VALUES (1) RETURNING id || ' ' || number":         "3000001 2", // differs from the ids of the table big
 		"INSERT INTO big (v) VALUES ('b') RETURNING id":                                 "2000001",
 		"SELECT has_table_privilege('reader', 'items', 'SELECT')":                       "true",
 		"SELECT rolcanlogin FROM pg_roles WHERE rolname = 'Shop Owner' AND rolcanlogin": "true",
@@ -112,7 +112,8 @@ func TestDumpPostgres(t *testing.T) {
 	}
 }
 
-// TestDumpMySQL: a dump of mysqldump --databases is a schema. Its database has another name, which the program keeps.
+// TestDumpMySQL: `schema` can be a dump of mysqldump --databases. The dump's database has another name,
+// which stays.
 func TestDumpMySQL(t *testing.T) {
 	tier.Test(t, "needs servers")
 	source := localservertest.MySQL(t)
@@ -153,8 +154,8 @@ func TestDumpMySQL(t *testing.T) {
 	}
 }
 
-// TestClients: the clients run the commands that only they know, in the script's folder. A refusal
-// of a client is one line, with the script and the client's own words.
+// TestClients: a script may contain commands of the client, which run in the script's folder. An error
+// is one line, with the script's name and the client's message.
 func TestClients(t *testing.T) {
 	tier.Test(t, "needs servers")
 	my, err := Open(t.Context(), withSchema(t, "mysql", "SELECT 1"))

@@ -9,16 +9,16 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// definers matches the account whose rights a view, trigger or routine has, before any text in quotes.
+// definers matches the DEFINER of a view, trigger or routine: the account that it runs as. It matches
+// only before any text in quotes.
 var definers = regexp.MustCompile("(?im)^([^'\"\n]*?)\\bDEFINER\\s*=\\s*(?:`[^`\n]*`|'[^'\n]*')@(?:`[^`\n]*`|'[^'\n]*')")
 
-// whichDatabase ends a script.
 const whichDatabase = "\nDELIMITER ;\nSELECT COALESCE(DATABASE(), '');\n"
 
-// delimiters matches the client's command for another end of the statements.
 var delimiters = regexp.MustCompile(`(?im)^[ \t]*DELIMITER[ \t]+(\S+)`)
 
-// completed returns a script with an end for its last statement. The client ignores an end without a statement.
+// completed appends the current delimiter to a script, in case its last statement has none. The client
+// ignores an extra delimiter.
 func completed(text string) string {
 	end := ";"
 	for _, found := range delimiters.FindAllStringSubmatch(text, -1) {
@@ -27,8 +27,8 @@ func completed(text string) string {
 	return text + "\n" + end
 }
 
-// loadMySQL runs scripts, for example dumps of mysqldump, with the server's client. It returns the database
-// in which they end. The error has what the client said.
+// loadMySQL runs scripts, for example dumps of mysqldump, with the server's client. It returns the
+// current database after the last script. The error contains the client's message.
 func loadMySQL(ctx context.Context, server *localserver.MySQL, scripts []script) (database string, _ error) {
 	database = "shop"
 	for _, s := range scripts {
@@ -39,7 +39,7 @@ func loadMySQL(ctx context.Context, server *localserver.MySQL, scripts []script)
 		// The account may not exist here.
 		out, messages, err := s.run(client, completed(definers.ReplaceAllString(s.text, "$1"))+whichDatabase)
 		if err != nil {
-			if _, said, found := strings.Cut("\n"+messages, "\nERROR "); found { // before it is the statement
+			if _, said, found := strings.Cut("\n"+messages, "\nERROR "); found { // the statement precedes the message
 				messages = "ERROR " + said
 			}
 			return "", s.failed(client, err, messages)

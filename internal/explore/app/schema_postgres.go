@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// loadPostgres runs scripts, for example dumps of pg_dump, with psql. It returns the database in which they
-// end. The error has what psql said. db is a connection to the server.
+// loadPostgres runs scripts, for example dumps of pg_dump, with psql. It returns the current database
+// after the last script. The error contains the message of psql. db is a connection to the server.
 func loadPostgres(ctx context.Context, db *sql.DB, server *localserver.Postgres, scripts []script) (database string, _ error) {
 	database = "shop"
 	for _, s := range scripts {
@@ -38,13 +38,13 @@ func loadPostgres(ctx context.Context, db *sql.DB, server *localserver.Postgres,
 	return database, nil
 }
 
-// refusals matches psql's lines about errors. Its groups are the file, the line, the severity, the code (only
-// of a server's error), and the message.
+// refusals matches psql's lines about errors. Its groups are the file, the line, the severity, the code
+// (for a server's error), and the message.
 var refusals = regexp.MustCompile(`(?m)^psql:(.*?):(\d+): (error|ERROR|FATAL|PANIC): +(?:([0-9A-Z]{5}): )?(.*)$`)
 
-// tolerated matches the code and message of an error that does no harm. A private server already has the
-// schema public, the database shop and the role shop. A dump of a later version has settings and commands
-// that this one lacks.
+// tolerated matches the code and message of a harmless error. A private server already has the schema
+// public, the database shop and the role shop. A dump of a later version can contain settings and
+// commands that this server or client does not know.
 var tolerated = regexp.MustCompile(`^(?:42P06|42P04|42710: role|42704: unrecognized configuration parameter|: invalid command \\(?:un)?restrict)`)
 
 // refusal returns the first error that psql printed, with its line; "" if there is none.
@@ -54,7 +54,7 @@ func refusal(messages string) string {
 		if tolerated.MatchString(code + ": " + text) {
 			continue
 		}
-		if file != "<stdin>" { // of \i
+		if file != "<stdin>" { // a file that \i includes
 			line += " of " + file
 		}
 		return fmt.Sprintf("line %s: %s: %s", line, severity, text)
@@ -62,7 +62,7 @@ func refusal(messages string) string {
 	return ""
 }
 
-// name matches a name in SQL, or a quoted one.
+// name matches a name in SQL, with or without quotes.
 const name = `("(?:[^"]|"")+"|[a-zA-Z_][\w$]*)`
 
 var (
@@ -76,10 +76,11 @@ var (
 	mentionsRole = regexp.MustCompile(`(?m)^(?:ALTER .* OWNER TO|GRANT .* TO|REVOKE .* FROM|ALTER DEFAULT PRIVILEGES FOR ROLE|CREATE SCHEMA .*AUTHORIZATION) ` + name)
 )
 
-// blank returns a statement's line breaks, so that the lines after it keep their numbers.
+// blank returns only the line breaks of a statement, so that later lines keep their numbers.
 func blank(statement string) string { return strings.Repeat("\n", strings.Count(statement, "\n")) }
 
-// withoutLocales lets each new database have the locale of the database shop. This machine may lack another.
+// withoutLocales removes the locales of new databases, since this machine may lack them. A new database
+// then gets the default locale.
 func withoutLocales(text string) string {
 	return createsDatabase.ReplaceAllStringFunc(text, func(statement string) string {
 		return localeOption.ReplaceAllString(statement, "")

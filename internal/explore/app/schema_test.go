@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestSchemaFolder: a folder means the steps that create tables, in the order of their versions.
+// TestSchemaFolder: a folder stands for its migrations that create tables, sorted by version.
 func TestSchemaFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -41,7 +41,7 @@ func TestSchemaFolder(t *testing.T) {
 	}
 }
 
-// TestMarks: guesses are the values with a mark, and comments about the marks are none.
+// TestMarks: Marks returns the values with a mark, and ignores comments that mention the marks.
 func TestMarks(t *testing.T) {
 	guessed, missing, err := Marks([]byte("# GUESS marks a value\nrun: a   # GUESS: because b\nenv:\n  A: FILL_IN   # FILL_IN: c\n# FILL_IN\nnever:\n  - SELECT FILL_IN   # FILL_IN: d\n  - SELECT 1   # GUESS: e\n"))
 	if err != nil || !slices.Equal(guessed, []string{"run (line 2)", "never (line 8)"}) || !slices.Equal(missing, []string{"env.A (line 4)", "never (line 7)"}) {

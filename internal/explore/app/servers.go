@@ -25,15 +25,15 @@ import (
 // protocols lists the servers' protocols in the order for people.
 var protocols = []string{"mysql", "postgres", "redis"}
 
-// queryTimeout bounds the explorer's own queries, since a program may have left a lock.
+// queryTimeout limits the explorer's own queries, since a program may have left a lock.
 const queryTimeout = 10 * time.Second
 
-// Servers are the user's servers, with one connection each that passes no gate. They serve one
-// goroutine.
+// Servers are the user's servers, each with a connection that bypasses the gate. Only one goroutine may
+// use them.
 type Servers struct {
 	app       *App
 	databases map[string]*sql.DB // by protocol
-	watchers  map[string]*sql.DB // the same, for the watch query
+	watchers  map[string]*sql.DB // by protocol, for the watch query
 	addresses map[string]string
 	redis     *redis.Client
 	versions  []string
@@ -43,10 +43,10 @@ type Servers struct {
 	listener  *Listener             // nil without PostgreSQL
 
 	found map[string]bool // statements of the reset that have found a row
-	unmet string          // an UPDATE of the last reset that found none, and has found one before; "": none
+	unmet string          // an UPDATE of the last reset that found no row, although it found one before; "": none
 }
 
-// Open connects to the servers, or starts private ones. Close must follow. The error is one
+// Open connects to the servers, or starts private ones. The caller must call Close. The error is one
 // line.
 func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	s := &Servers{app: a, databases: map[string]*sql.DB{}, watchers: map[string]*sql.DB{}, addresses: map[string]string{}, found: map[string]bool{}}
@@ -116,7 +116,7 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/")
 	c.Passwd, _ = u.User.Password()
 	c.Logger = &mysql.NopLogger{}
-	c.ClientFoundRows = true // an UPDATE to the same value has found its row
+	c.ClientFoundRows = true // count the rows that an UPDATE finds, even if it does not change them
 	if err := unpooledMySQL(ctx, c); err != nil {
 		return err
 	}
@@ -139,7 +139,6 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	return s.keep(ctx, "mysql", db, "SELECT VERSION()", mysqlVersion)
 }
 
-// mysqlVersion distinguishes MySQL and MariaDB.
 func mysqlVersion(version string) string {
 	if number, _, found := strings.Cut(version, "-MariaDB"); found {
 		return "MariaDB " + number
@@ -170,7 +169,6 @@ func (s *Servers) openPostgres(ctx context.Context, text string) error {
 	})
 }
 
-// keep records the database of a protocol.
 func (s *Servers) keep(ctx context.Context, protocol string, db *sql.DB, question string, name func(string) string) error {
 	s.databases[protocol] = db
 	db.SetMaxOpenConns(1)
@@ -202,10 +200,9 @@ func (s *Servers) openRedis(ctx context.Context, text string) error {
 
 var redisVersion = regexp.MustCompile(`redis_version:(\S+)`)
 
-// errSilent reports that a server has not answered in time.
 var errSilent = fmt.Errorf("no answer within %s", queryTimeout)
 
-// within bounds a call by queryTimeout.
+// within limits a call to queryTimeout.
 func within(ctx context.Context, call func(context.Context) error) error {
 	bounded, cancel := pulse.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -216,7 +213,7 @@ func within(ctx context.Context, call func(context.Context) error) error {
 	return err
 }
 
-// ask bounds a statement by queryTimeout.
+// ask limits a statement to queryTimeout, and explains a time-out.
 func ask(ctx context.Context, call func(context.Context) error) error {
 	err := within(ctx, call)
 	if errors.Is(err, errSilent) {
@@ -228,13 +225,13 @@ func ask(ctx context.Context, call func(context.Context) error) error {
 // Addresses returns the servers' real addresses, by protocol.
 func (s *Servers) Addresses() map[string]string { return s.addresses }
 
-// SQL returns the connection to a database; nil if there is none with that protocol.
+// SQL returns the connection to the database with a protocol; nil if there is none.
 func (s *Servers) SQL(protocol string) *sql.DB { return s.databases[protocol] }
 
 // Listener returns the listener of the connection to PostgreSQL; nil if there is none.
 func (s *Servers) Listener() *Listener { return s.listener }
 
-// Redis returns the whole Redis server.
+// Redis returns the keys of the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
 // Rows returns the first rows of a query to a database as text. most is the maximum number of rows.
@@ -261,8 +258,8 @@ func (s *Servers) finds(statement string, done sql.Result) {
 	}
 }
 
-// Unmet says in one line that the last reset could not restore a row, since the program has deleted it; ""
-// if nothing shows that. It is a guess: the UPDATE may have a condition.
+// Unmet returns a warning in one line if an UPDATE of the last reset found no row, although it found
+// one before; "" otherwise. Probably the program has deleted the row.
 func (s *Servers) Unmet() string {
 	if s.unmet == "" {
 		return ""
@@ -307,8 +304,8 @@ func (s *Servers) Reset(ctx context.Context) error {
 	return nil
 }
 
-// The maximum waits for InnoDB's purge on a private server, and on one with other users, where it may never
-// be done.
+// The maximum waits for InnoDB's purge, on a private server and on a server with other users. There the
+// purge may never be complete.
 const (
 	privatePurge = 5 * time.Second
 	sharedPurge  = 500 * time.Millisecond
@@ -316,9 +313,9 @@ const (
 
 var history = regexp.MustCompile(`History list length (\d+)`)
 
-// purged waits until InnoDB has purged the rows that reset has deleted. Until then such a row still has a
-// place in its indexes, and whether an INSERT waits for the gap beside it depends on the purge (MySQL
-// manual, "Purge Configuration").
+// purged waits until InnoDB has purged the rows that reset has deleted. Before the purge, a deleted row
+// is still in the indexes, so an INSERT may wait for a gap lock that it would not meet afterwards
+// (MySQL manual, "Purge Configuration").
 func (s *Servers) purged(ctx context.Context) error {
 	deletes := func(statement string) bool { return deletion.MatchString(statement) }
 	if !slices.ContainsFunc(s.app.Reset.MySQL, deletes) {
@@ -333,7 +330,7 @@ func (s *Servers) purged(ctx context.Context) error {
 	for ; limit.Err() == nil; time.Sleep(time.Millisecond) {
 		var kind, name, status string
 		if err := s.databases["mysql"].QueryRowContext(ctx, "SHOW ENGINE INNODB STATUS").Scan(&kind, &name, &status); err != nil {
-			return context.Cause(ctx) // without the privilege PROCESS there is nothing to wait for
+			return context.Cause(ctx) // without the privilege PROCESS, the status is not available
 		}
 		if m := history.FindStringSubmatch(status); m == nil || m[1] == "0" {
 			return nil
@@ -344,7 +341,6 @@ func (s *Servers) purged(ctx context.Context) error {
 
 var deletion = regexp.MustCompile(`(?i)^\s*(?:DELETE|REPLACE)\b`)
 
-// rows returns the first rows of a query as text. most is the maximum number of rows.
 func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []string, all [][]string, _ error) {
 	err := ask(ctx, func(ctx context.Context) error {
 		rows, err := db.QueryContext(ctx, query)
@@ -373,7 +369,6 @@ func rows(ctx context.Context, db *sql.DB, query string, most int) (columns []st
 	return columns, all, err
 }
 
-// texts returns values for people.
 func texts(values []any) (all []string) {
 	for _, v := range values {
 		switch v := (*v.(*any)).(type) {
@@ -388,7 +383,7 @@ func texts(values []any) (all []string) {
 	return all
 }
 
-// Locked reports whether a lock has kept the explorer's own query from reading.
+// Locked reports whether a query of the explorer failed because of a lock.
 func Locked(err error) bool {
 	var my *mysql.MySQLError
 	var pg *pgconn.PgError
@@ -401,8 +396,8 @@ const (
 	lockNotAvailable = "55P03" // lock_not_available of PostgreSQL
 )
 
-// Watch returns the first row of the user's watch query, or nothing without such a query. It never
-// waits for the program: if the program's lock is in the way, the error satisfies Locked.
+// Watch returns the first row of the user's watch query, or nothing without such a query. It does not
+// wait for the program: if a lock of the program blocks the query, Locked is true for the error.
 func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error) {
 	if s.app.Watch == "" {
 		return nil, nil, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// both has every kind of private server, and a table of the same name in each database.
+// both is a file with every kind of private server. Each database has a table with the same name.
 const both = `run: node server.mjs
 mysql: 127.0.0.1:3306
 postgres: 127.0.0.1:5432
@@ -35,13 +35,12 @@ never:
 watch: "postgres: SELECT stock, NULL AS nothing, (SELECT count(*) FROM orders) AS orders FROM items"
 `
 
-// openBoth starts the private servers.
 func openBoth(t *testing.T) *Servers {
 	t.Helper()
 	tier.Test(t, "needs servers")
 	dir := t.TempDir()
 	schema := "CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL); -- ; no\nCREATE TABLE orders (id SERIAL PRIMARY KEY, item_id INT NOT NULL);\nINSERT INTO items VALUES (1, 5);\n"
-	for n := range 2 * mostRows { // more rows than are kept of an answer
+	for n := range 2 * mostRows { // more tables than mostRows
 		schema += fmt.Sprintf("CREATE TABLE more%d (id SERIAL PRIMARY KEY, note CHAR(9));\n", n)
 	}
 	for name, text := range map[string]string{"oversell.yaml": both, "schema.sql": schema} {
@@ -87,13 +86,11 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// must fails the test.
 func must(t *testing.T, err error) {
 	t.Helper()
 	require.NoError(t, err)
 }
 
-// exec runs a statement in a database.
 func (s *Servers) exec(t *testing.T, protocol, statement string) {
 	t.Helper()
 	if _, err := s.SQL(protocol).ExecContext(t.Context(), statement); err != nil {
@@ -101,14 +98,13 @@ func (s *Servers) exec(t *testing.T, protocol, statement string) {
 	}
 }
 
-// number returns the single value of a query.
 func (s *Servers) number(t *testing.T, protocol, query string) (n int) {
 	t.Helper()
 	must(t, s.SQL(protocol).QueryRowContext(t.Context(), query).Scan(&n))
 	return n
 }
 
-// values: the keys of each database number have a value in an order that does not change.
+// values: Keys returns the keys of each database number with their values, always in the same order.
 func values(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	must(t, s.redis.FlushAll(ctx).Err())
@@ -130,7 +126,7 @@ func values(t *testing.T, s *Servers) {
 	}
 }
 
-// purges: after a reset, InnoDB has no trace of the rows that it deleted.
+// purges: after a reset, InnoDB has purged the deleted rows.
 func purges(t *testing.T, s *Servers) {
 	for range 20 {
 		s.exec(t, "mysql", "INSERT INTO orders (item_id) SELECT seq FROM seq_1_to_200")
@@ -143,8 +139,8 @@ func purges(t *testing.T, s *Servers) {
 	}
 }
 
-// resets: the file's own statements reset each server. In Redis they reset only the database number
-// in the URL.
+// resets: the file's statements reset each server. In Redis, they reset only the database number in the
+// URL.
 func resets(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	other := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], DB: 5})
@@ -172,7 +168,7 @@ func resets(t *testing.T, s *Servers) {
 	}
 }
 
-// nevers: each query runs in its database, with the number of buyers that were told so.
+// nevers: each query runs in its database, with the number of sales that the buyers were told.
 func nevers(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 	for _, c := range []struct {
@@ -206,7 +202,7 @@ func show(found []Finding) string {
 	return strings.Join(all, "; ")
 }
 
-// watches returns the first row of a query, or nothing if there is none.
+// watches: Watch returns the first row of the query, or nothing if there is none.
 func watches(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 	columns, values, err := s.Watch(t.Context())
@@ -225,7 +221,7 @@ func watches(t *testing.T, s *Servers) {
 	})
 }
 
-// with changes the file of the servers while do runs.
+// with changes the App of the servers while the function do runs.
 func with(s *Servers, change func(*App), do func()) {
 	before := s.app
 	defer func() { s.app = before }()
@@ -235,7 +231,7 @@ func with(s *Servers, change func(*App), do func()) {
 	do()
 }
 
-// serverErrors: an error names what has failed.
+// serverErrors: an error names the statement or key that failed.
 func serverErrors(t *testing.T, s *Servers) {
 	for _, c := range []struct {
 		change func(*App)
@@ -262,7 +258,7 @@ func serverErrors(t *testing.T, s *Servers) {
 	}
 }
 
-// held: a reset that another session blocks says so.
+// held: if another session blocks a reset, the error says so.
 func held(t *testing.T, s *Servers) {
 	tier.Soak(t, "it waits for 10 s")
 	must(t, s.Reset(t.Context()))
@@ -280,7 +276,7 @@ func held(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 }
 
-// elsewhere returns the file of a user with servers of their own, which are those of s.
+// elsewhere returns an App that uses the servers of s as servers of the user.
 func elsewhere(s *Servers) *App {
 	a := *s.app
 	a.Local, a.Schema = false, ""
@@ -290,8 +286,7 @@ func elsewhere(s *Servers) *App {
 	return &a
 }
 
-// privateIDs: new rows of every table have ids that cannot be confused with other numbers, or with the
-// ids of another table.
+// privateIDs: the ids of new rows differ from other numbers, and from the ids of another table.
 func privateIDs(t *testing.T, s *Servers) {
 	for _, protocol := range []string{"mysql", "postgres"} {
 		seen := map[int]bool{}
@@ -306,8 +301,7 @@ func privateIDs(t *testing.T, s *Servers) {
 	}
 }
 
-// privilegesMySQL: a user that may not see the waits of other sessions is refused until it gets the
-// privilege.
+// privilegesMySQL: Open refuses a user without the privilege to see the waits of other sessions.
 func privilegesMySQL(t *testing.T, s *Servers) {
 	for _, statement := range []string{"CREATE USER 'few'@'127.0.0.1' IDENTIFIED BY 'few'", "GRANT ALL ON shop.* TO 'few'@'127.0.0.1'"} {
 		s.exec(t, "mysql", statement)
@@ -324,8 +318,8 @@ func privilegesMySQL(t *testing.T, s *Servers) {
 	must(t, other.Close())
 }
 
-// privilegesPostgres: a user that may not see the program's waits is told what to grant. Only a
-// superuser may see and end the sessions of a superuser.
+// privilegesPostgres: for a user that may not see the program's waits, the error says what to grant.
+// Only a superuser may see and end the sessions of a superuser.
 func privilegesPostgres(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	for _, statement := range []string{"CREATE ROLE look LOGIN", "CREATE ROLE program LOGIN"} {
@@ -362,8 +356,8 @@ func privilegesPostgres(t *testing.T, s *Servers) {
 	refused(superuser, "shop")
 }
 
-// leasesStretched: in every database number of Redis, a key with less than a minute to live gets
-// two minutes. Other keys stay unchanged.
+// leasesStretched: in every database number of Redis, a key that would expire within a minute gets two
+// minutes. Other keys stay unchanged.
 func leasesStretched(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	must(t, s.redis.FlushAll(ctx).Err())
@@ -412,7 +406,7 @@ func leasesStretched(t *testing.T, s *Servers) {
 	}
 }
 
-// blockedClients: a waiting client is found and released without a result.
+// blockedClients: the explorer finds a waiting client and ends its wait without a result.
 func blockedClients(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], PoolSize: 1, MaxRetries: -1})
@@ -436,8 +430,8 @@ func blockedClients(t *testing.T, s *Servers) {
 	}
 }
 
-// TestUnmet: an UPDATE of the reset that finds no row any more restores nothing. One that finds the row as
-// it is, and a DELETE of no row, are in order.
+// TestUnmet: Unmet reports an UPDATE that found a row in an earlier reset, but not in the last one. It
+// does not report an UPDATE that found an unchanged row, or a DELETE that found none.
 func TestUnmet(t *testing.T) {
 	s := openBoth(t)
 	for _, protocol := range []string{"mysql", "postgres"} {

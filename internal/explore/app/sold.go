@@ -11,22 +11,19 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// Answers are the answers of one kind, such as those that acknowledge a sale.
+// Answers describes a set of answers, such as those that acknowledge a sale.
 type Answers struct {
 	Statuses []int
-	Body     *regexp.Regexp // matches the body, too; nil: any body
+	Body     *regexp.Regexp // must match the body, too; nil: any body
 }
 
-// Has reports whether an answer is one of them.
+// Has reports whether an answer belongs to the set.
 func (s Answers) Has(status int, body string) bool {
 	return slices.Contains(s.Statuses, status) && (s.Body == nil || s.Body.MatchString(body))
 }
 
-// answerKeys are the keys of `sold` and `refused` as a map.
 var answerKeys = []string{"status", "body"}
 
-// answers reads which answers mean a sale, and which a refusal although their status is that of a failure:
-// statuses, or a map with answerKeys.
 func (a *App) answers(f *file) (err error) {
 	if a.Sold, err = answersOf(cmp.Or(f.Sold, any("2xx")), "2xx"); err != nil {
 		return fmt.Errorf("sold: %w", err)
@@ -39,7 +36,7 @@ func (a *App) answers(f *file) (err error) {
 	return nil
 }
 
-// answersOf reads statuses, or a map with answerKeys whose status has a default.
+// answersOf reads statuses, or a map with answerKeys. The parameter status is the default of the map.
 func answersOf(v any, status string) (all Answers, err error) {
 	if m, is := v.(map[string]any); is {
 		v = cmp.Or(m["status"], any(status))
@@ -58,7 +55,7 @@ func answersOf(v any, status string) (all Answers, err error) {
 	return all, err
 }
 
-// statuses reads 200, a list, or 2xx.
+// statuses reads a status such as 200 or 2xx, or a list of them.
 func statuses(v any) (all []int, _ error) {
 	list, ok := v.([]any)
 	if !ok {

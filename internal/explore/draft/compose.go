@@ -10,7 +10,6 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// A service is a service of a compose file.
 type service struct {
 	Image       string `yaml:"image"`
 	Build       any    `yaml:"build"`
@@ -23,14 +22,15 @@ type service struct {
 // containerPort matches the port inside the container, at the end of a port mapping.
 var containerPort = regexp.MustCompile(`(\d+)(?:/tcp)?$`)
 
-// readCompose reads compose files: which servers run next to the program, and the program's variables.
+// readCompose reads the compose files. They name the servers next to the program, and the program's
+// variables.
 func readCompose(r *repository, d *Draft) {
 	for _, file := range r.match("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml", "docker-compose.*.yml", "docker-compose.*.yaml", "compose.*.yaml", "compose.*.yml") {
 		var c struct {
 			Services yaml.MapSlice `yaml:"services"`
 		}
 		if yaml.Unmarshal([]byte(r.text(file)), &c) != nil {
-			continue // a template, or not for this library
+			continue // a template, or YAML that this library does not support
 		}
 		for _, item := range c.Services {
 			var s service
@@ -49,7 +49,7 @@ func readCompose(r *repository, d *Draft) {
 	}
 }
 
-// serves reads a service that is built from the repository.
+// serves reads the service of the program itself, which is built from the repository.
 func (d *Draft) serves(file, name string, s service) {
 	switch environment := s.Environment.(type) {
 	case map[string]any:
@@ -76,7 +76,6 @@ func (d *Draft) serves(file, name string, s service) {
 // reference matches a reference to a variable: ${NAME:-default}, ${NAME?message} or ${NAME}.
 var reference = regexp.MustCompile(`\$\{\w+(?::?-([^}]*)|:?\?[^}]*)?\}`)
 
-// composeText returns a value with the defaults of its variables; other variables are empty.
 func composeText(value any) string {
 	if value == nil {
 		return ""

@@ -3,6 +3,6 @@
 //
 //	os.Root -> Read -> Draft -> Draft.YAML -> app.Load
 //
-// Each language has one file and one line in ecosystems, each further source of facts one file and one
-// line in sources. The tables of regular expressions are in ports.go, routes.go and tables.go.
+// Each language is one file, and one line in ecosystems. Each other source of facts is one file, and
+// one line in sources. The tables of regular expressions are in ports.go, routes.go and tables.go.
 package draft

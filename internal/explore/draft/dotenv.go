@@ -9,12 +9,12 @@ import (
 // dotenvExamples are files with example values, which belong to the repository.
 var dotenvExamples = []string{".env.example", ".env.sample", ".env.dist", ".env.template", "env.example", "example.env", "app.env.example", ".env.development"}
 
-// dotenvOwn are files that the program reads itself. Their values may be secrets, so only the names and
-// the addresses of servers are used.
+// dotenvOwn are files that the program reads itself. Their values may be secrets, so the draft uses
+// only the names of variables and the addresses of servers.
 var dotenvOwn = []string{".env", "app.env"}
 
-// assignment matches a line NAME=value. A line that it does not match is skipped: the file may be
-// for another parser, and the rest of it is still useful.
+// assignment matches a line NAME=value. The draft skips any other line: the file may be for another
+// parser, and the other lines are still useful.
 var assignment = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$`)
 
 func readDotenv(r *repository, d *Draft) {
@@ -50,7 +50,6 @@ func readDotenv(r *repository, d *Draft) {
 	}
 }
 
-// parseDotenv returns the variables of a file in its order.
 func parseDotenv(text string) (all []Variable) {
 	known := map[string]string{}
 	for line := range strings.Lines(text) {

@@ -16,8 +16,8 @@ type Value struct {
 	Because string // the fact that suggests the value, such as `package.json has "start"`
 }
 
-// A Draft has the facts that a repository says about its program. The zero value of a field means that the repository
-// does not say it.
+// A Draft holds the facts that a repository tells about its program. The zero value of a field means
+// that the repository does not tell.
 type Draft struct {
 	Name     string
 	Found    []string // the files that identify the program's language, such as package.json
@@ -25,7 +25,7 @@ type Draft struct {
 	Run      Value
 	Slow     bool // the program takes longer than the default of ready-within to start
 	Port     Value
-	Ready    Value // path of a request that says that the program is ready; "": the port accepts connections
+	Ready    Value // path that answers when the program is ready; "": the program is ready when the port accepts connections
 	Database *Server
 	Redis    *Server
 	Env      []Variable
@@ -36,10 +36,10 @@ type Draft struct {
 	Stock    *Column
 	Orders   Value // table
 
-	evidence  map[*kind]Value  // strongest evidence for each kind of server; Text is its strength
-	variables []Variable       // as the repository sets them, in its order
+	evidence  map[*kind]Value  // strongest evidence for each kind of server; Text is the strength
+	variables []Variable       // as the repository sets them, in the same order
 	asked     []string         // names of variables that the program reads
-	urls      map[*kind]string // how the program's client library writes an address, if it is not the usual way
+	urls      map[*kind]string // address of the server in the notation of the program's client library, if not the usual one
 	profiles  map[*kind]string // Spring's profile for a kind of database
 }
 
@@ -54,36 +54,36 @@ type Variable struct {
 	Name, Value string
 	Comment     string // "" if the value addresses a private server
 
-	file string // that sets it
+	file string // the file that sets it
 }
 
 // A Column is a column of a table.
 type Column struct {
 	Table, Name string
 	Because     string
-	Gone        string // why an UPDATE may find no row, such as `server.js deletes these rows`; "": it finds one
+	Gone        string // reason why an UPDATE may find no row, such as `server.js deletes these rows`; "": there is none
 }
 
 // An ecosystem reads the files of one language.
 type ecosystem struct {
 	manifests []string // names of files that identify it
-	sources   string   // how names of its source files end; identifies a program without a manifest
+	sources   string   // endings of its source files' names; identify a program without a manifest
 	read      func(*repository, *Draft)
 }
 
-// ecosystems lists the languages. A repository with the manifests of two belongs to the first: the
-// others build its pages.
+// ecosystems lists the languages. If a repository contains the manifests of several languages, the
+// first in this list counts, since the others usually build its web pages.
 var ecosystems = []ecosystem{php, ruby, java, golang, python, node}
 
-// sources read the facts that a repository in any language may have, stronger facts first. They run after
-// the ecosystem. The functions after chooseServers know which servers the program uses.
+// sources read facts that do not depend on the language, stronger facts first. They run after the
+// ecosystem. The functions after chooseServers can use d.Database and d.Redis.
 var sources = []func(*repository, *Draft){
 	readCompose, readDotenv, readEnvironment, readImports, readDumps, chooseServers,
 	readSQL, readRoutes, readTables, findGone, readPorts, readReady, chooseEnv,
 }
 
-// Read reads the repository in root. name is the program's name if its files do not say it. The error
-// concerns unreadable folders only: a repository that says nothing gives a Draft without values.
+// Read reads the repository in root. name is the program's name, unless its files contain one. Read
+// fails only for an unreadable folder. If a repository contains no facts, the Draft has no values.
 func Read(root fs.FS, name string) (*Draft, error) {
 	r, err := open(root)
 	if err != nil {
@@ -99,8 +99,8 @@ func Read(root fs.FS, name string) (*Draft, error) {
 	return d, nil
 }
 
-// readProgram reads how the program starts. The program is at the top, or in the only folder at the top
-// that has one.
+// readProgram reads how the program starts. It looks at the top of the repository, and then in the only
+// folder at the top that contains a program.
 func (d *Draft) readProgram(r *repository) error {
 	if e := r.ecosystem(d); e != nil {
 		e.read(r, d)
@@ -133,7 +133,8 @@ func (d *Draft) readProgram(r *repository) error {
 	return nil
 }
 
-// ecosystem returns the language of the program, by a manifest or else by source files at the top.
+// ecosystem returns the language of the program. A manifest determines it, or else source files at the
+// top.
 func (r *repository) ecosystem(d *Draft) *ecosystem {
 	for i := range ecosystems {
 		for _, name := range ecosystems[i].manifests {
@@ -157,8 +158,8 @@ func (r *repository) ecosystem(d *Draft) *ecosystem {
 // pages matches the names of folders with a program that runs in a browser or on a phone.
 var pages = regexp.MustCompile(`(?i)^(?:front-?end|client|ui|mobile|android|ios|admin-?ui|website|e2e|docs?)$`)
 
-// Below returns the folders at the top that have the manifest of a language, sorted: the programs of a
-// repository with several.
+// Below returns the folders at the top that contain the manifest of a language, sorted. They are the
+// programs of a repository with several programs.
 func Below(root fs.FS) (folders []string) {
 	for _, e := range ecosystems {
 		for _, name := range e.manifests {
@@ -166,7 +167,7 @@ func Below(root fs.FS) (folders []string) {
 			for _, file := range found {
 				folder, _, _ := strings.Cut(file, "/")
 				_, err := fs.Stat(root, file)
-				if err == nil && !pages.MatchString(folder) { // no link to a file that is missing or outside
+				if err == nil && !pages.MatchString(folder) { // not a link to a missing file or out of the repository
 					folders = append(folders, folder)
 				}
 			}
@@ -176,7 +177,7 @@ func Below(root fs.FS) (folders []string) {
 	return slices.Compact(folders)
 }
 
-// guess sets a value unless an earlier fact did.
+// guess sets a value unless an earlier fact has set it.
 func (v *Value) guess(text, because string, args ...any) {
 	if v.Text == "" && text != "" {
 		*v = Value{Text: text, Because: fmt.Sprintf(because, args...)}
@@ -185,19 +186,18 @@ func (v *Value) guess(text, because string, args ...any) {
 
 // Strength of evidence for a kind of server.
 const (
-	weak   = "1" // a dependency, which the program may use or not
+	weak   = "1" // a dependency, which the program may not use
 	fair   = "2" // an example value, or a container next to the program
 	strong = "3" // the program's own setting
 )
 
-// uses records evidence that the program uses a kind of server; k may be nil.
+// uses records evidence that the program uses a kind of server. A nil k is ignored.
 func (d *Draft) uses(k *kind, strength, because string, args ...any) {
 	if k != nil && strength > d.evidence[k].Text {
 		d.evidence[k] = Value{Text: strength, Because: fmt.Sprintf(because, args...)}
 	}
 }
 
-// dependsOn records the client libraries among a program's dependencies.
 func (d *Draft) dependsOn(file string, names []string) {
 	for _, name := range names {
 		for _, k := range kinds {
@@ -208,7 +208,6 @@ func (d *Draft) dependsOn(file string, names []string) {
 	}
 }
 
-// chooseServers chooses the database with the strongest evidence.
 func chooseServers(_ *repository, d *Draft) {
 	for _, k := range kinds {
 		e, found := d.evidence[k]
@@ -227,8 +226,7 @@ func chooseServers(_ *repository, d *Draft) {
 	}
 }
 
-// port returns the port of the program, for the addresses of the file.
 func (d *Draft) port() string { return cmp.Or(d.Port.Text, "8080") }
 
-// lower returns names as registries compare them: lower case, with hyphens.
+// lower returns a name in the form in which registries compare names: lower case, with hyphens.
 func lower(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }

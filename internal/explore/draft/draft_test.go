@@ -18,11 +18,12 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// A layout is the files of a public repository that shop init reads, re-created small: names of files,
-// dependencies, settings and routes. It is a file of testdata/layouts, in sections that begin with "-- NAME --".
+// A layout is a small imitation of a public repository: the files that shop init reads, with
+// dependencies, settings and routes. It is a file of testdata/layouts, with a section "-- NAME --" for
+// each file.
 type layout struct {
 	files                []section
-	want, lacks, missing []string // lines of the draft, text that it lacks, and keys that the owner must fill in
+	want, lacks, missing []string // lines of the draft, texts that it must not contain, and keys that the owner must fill in
 }
 
 type section struct{ name, text string }
@@ -60,7 +61,6 @@ func readLayout(t *testing.T, path string) (l layout) {
 	return l
 }
 
-// unpack writes files to a folder.
 func unpack(t *testing.T, dir string, files []section) {
 	t.Helper()
 	for _, s := range files {
@@ -73,8 +73,8 @@ func unpack(t *testing.T, dir string, files []section) {
 // inLine matches the lines behind a key of a Result.
 var inLine = regexp.MustCompile(` \(lines? [\d, ]+\)$`)
 
-// TestLayouts: the draft for each layout has the expected values and guesses. The file is refused for the
-// values to fill in only, each named with its line.
+// TestLayouts: the draft for each layout contains the expected values and guesses. Load refuses the
+// file only for the values to fill in, and names each with its line.
 func TestLayouts(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/layouts/*.txt")
@@ -140,7 +140,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestRoutes: a route that looks like a sale is found in the notation of each framework.
+// TestRoutes: Read finds a route that looks like a sale, in the notation of each framework.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, file, text, want string }{
@@ -181,8 +181,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestTables: the column of the stock is found in the notation of each schema, and no buyer's quantity is
-// taken for it.
+// TestTables: Read finds the column of the stock in the notation of each schema, and ignores a buyer's
+// quantity.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, file, text, update, orders string }{
@@ -216,7 +216,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsStay: values of a file that belongs to one developer are not copied.
+// TestOwnSecretsStay: the draft copies no value of a file that belongs to one developer.
 func TestOwnSecretsStay(t *testing.T) {
 	t.Parallel()
 	d, err := Read(fstest.MapFS{
@@ -238,7 +238,7 @@ func TestOwnSecretsStay(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsInQuery: the parameters of a URL that give access to a server are not copied.
+// TestOwnSecretsInQuery: the draft does not copy the parameters of a URL that give access to a server.
 func TestOwnSecretsInQuery(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -255,7 +255,7 @@ func TestOwnSecretsInQuery(t *testing.T) {
 	}
 }
 
-// TestWords: the names that each language has for a database give its kind.
+// TestWords: ofWord recognizes the names of a database in each language.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]*kind{
@@ -284,7 +284,7 @@ func TestNamesStayInComments(t *testing.T) {
 	}
 }
 
-// TestLinksStayInside: a link to a file outside of the repository is not read.
+// TestLinksStayInside: Read does not follow a link out of the repository.
 func TestLinksStayInside(t *testing.T) {
 	t.Parallel()
 	outside, dir := filepath.Join(t.TempDir(), "env"), t.TempDir()
@@ -298,7 +298,7 @@ func TestLinksStayInside(t *testing.T) {
 	}
 }
 
-// TestSaveRefused: each mistake is one line, and changes no file.
+// TestSaveRefused: Save reports each mistake in one line, and then changes no file.
 func TestSaveRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -328,7 +328,7 @@ func TestSaveRefused(t *testing.T) {
 	}
 }
 
-// TestStandardOutput: "-" writes the same text to standard output, and no file.
+// TestStandardOutput: for "-", Save writes the same text to standard output, and no file.
 func TestStandardOutput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -342,7 +342,7 @@ func TestStandardOutput(t *testing.T) {
 	}
 }
 
-// TestSeveralPrograms: a repository with programs in several folders names them.
+// TestSeveralPrograms: for a repository with several programs, Save names their folders.
 func TestSeveralPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -353,7 +353,8 @@ func TestSeveralPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramBelow: the only program of a repository is found in its folder, also if its manifest is further below.
+// TestProgramBelow: Read finds the only program of a repository in a folder, even if its manifest is
+// deeper.
 func TestProgramBelow(t *testing.T) {
 	t.Parallel()
 	d, err := Read(fstest.MapFS{
@@ -380,7 +381,7 @@ func TestBrokenManifest(t *testing.T) {
 	}
 }
 
-// TestAnyCommand: a command reads back as it was written, whatever YAML means by its characters.
+// TestAnyCommand: a command with any characters stays the same after writing and reading the file.
 func TestAnyCommand(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -403,7 +404,7 @@ func TestAnyCommand(t *testing.T) {
 	}
 }
 
-// FuzzRead: any content gives a file that is YAML and that Load accepts or refuses in one line.
+// FuzzRead: for any content, the draft is valid YAML, and Load accepts it or refuses it in one line.
 func FuzzRead(f *testing.F) {
 	f.Add("package.json", `{"scripts": {"start": "a # b: \"c\""}}`)
 	f.Add("schema.sql", "CREATE TABLE `a:b` (stock int)")

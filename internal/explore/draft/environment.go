@@ -9,21 +9,21 @@ import (
 // readName matches the name of an environment variable where a program reads it, in any language.
 var readName = regexp.MustCompile(`(?:process\.env\.|process\.env\[\s*['"]|environ(?:\.get)?[\[(]\s*['"]|[gG]etenv\(\s*['"]|\benv(?:\.\w+)?\(\s*['"]|\bconfig\(\s*['"]|\bENV(?:\.fetch\(|\[)\s*['"]|mapstructure:"|\$\{)([A-Z][A-Z0-9_]{2,})`)
 
-// taken matches names that a program of Node takes from its environment at once, and anyName each of them.
+// taken matches the list of names in code for Node such as const { A, B } = process.env. anyName
+// matches one of these names.
 var (
 	taken   = regexp.MustCompile(`\{([^{}]+)\}\s*=\s*process\.env\b`)
 	anyName = regexp.MustCompile(`\b[A-Z][A-Z0-9_]{2,}\b`)
 )
 
-// nameHints are parts of code. Each match of readName contains one of them.
+// nameHints are texts. Each match of readName contains one of them.
 var nameHints = []string{"env", "ENV", "config(", "mapstructure", "${"}
 
-// readEnvironment reads the names of the variables that the program reads.
 func readEnvironment(r *repository, d *Draft) {
 	for _, file := range append(r.sourceFiles(), "config/database.yml") {
 		text := r.text(file)
 		if !slices.ContainsFunc(nameHints, func(hint string) bool { return strings.Contains(text, hint) }) {
-			continue // faster than the expression: most files read no variable
+			continue // this check is faster than the expression, and most files read no variable
 		}
 		for _, m := range readName.FindAllStringSubmatch(text, -1) {
 			d.asked = append(d.asked, m[1])
@@ -37,31 +37,29 @@ func readEnvironment(r *repository, d *Draft) {
 var (
 	// chooses matches a variable that names the kind of database.
 	chooses = regexp.MustCompile(`(?i)^(?:DB|DATABASE|SQL|TYPEORM)_?(?:CONNECTION|DIALECT|CLIENT|ENGINE|DRIVER|TYPE|KIND|BACKEND)$`)
-	// ofDatabase matches a variable of the database, whatever its kind.
+	// ofDatabase matches a variable of a database of any kind.
 	ofDatabase = regexp.MustCompile(`(?i)^(?:\w+_)?(?:DB|DATABASE|SQL|DATASOURCE|TYPEORM|RDS)(?:_|$)`)
 	// ofApp matches the variables of the program's own port.
 	ofApp = regexp.MustCompile(`^(?:(?:APP|SERVER|HTTP|API|WEB|NODE|LISTEN)_)?PORT$|^(?:(?:APP|SERVER|HTTP|API)_)+(?:SERVER_)?ADDR(?:ESS)?$`)
 	digit = regexp.MustCompile(`(\d{2,5})$`)
 )
 
-// elsewhere matches variables of pages, and of services that a sale does not need.
+// elsewhere matches variables for web pages, and for services that a sale does not need.
 var elsewhere = regexp.MustCompile(`^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|MAIL|AWS|PUSHER|MEMCACHED|LOG|GRAFANA|PLAYWRIGHT)_`)
 
-// secret matches variables without which a program does not start, and anySecret is long enough for most.
+// secret matches variables that a program needs to start. anySecret is long enough for most programs.
 var secret = regexp.MustCompile(`_SECRET$|^SECRET_KEY(?:_BASE)?$`)
 
 const anySecret = "only-for-the-test-0123456789abcdef" // #nosec G101 -- of no server: a draft writes it
 
-// variableName matches the name of a variable that a shell can set.
 var variableName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
-// isPort reports whether a variable is the program's own port or address.
 func isPort(name string) bool { return ofApp.MatchString(name) }
 
 // portOf returns the port at the end of a value such as 8080 or 0.0.0.0:8080.
 func portOf(value string) string { return digit.FindString(value) }
 
-// roles are the endings of names, with the value for a private server.
+// roles are the endings of variables' names, with the value for a private server.
 var roles = []struct {
 	ending *regexp.Regexp
 	value  func(*Draft, *kind) string
@@ -74,7 +72,7 @@ var roles = []struct {
 	{regexp.MustCompile(`(?i)(?:NAME|DATABASE|_DB|DBNAME)$`), func(_ *Draft, k *kind) string { return k.database }},
 }
 
-// url returns the address of a private server as the program writes it.
+// url returns the address of a private server in the program's notation.
 func (d *Draft) url(k *kind) string {
 	if own := d.urls[k]; own != "" {
 		return own
@@ -82,7 +80,7 @@ func (d *Draft) url(k *kind) string {
 	return k.private(k.schemes[0] + "://host/database")
 }
 
-// ofServer returns the server that a variable concerns; nil if the program does not use that server.
+// ofServer returns the server that a variable belongs to; nil if the program does not use that server.
 func (d *Draft) ofServer(name string) *kind {
 	k := ofWord(name)
 	switch {
@@ -96,8 +94,8 @@ func (d *Draft) ofServer(name string) *kind {
 	return nil
 }
 
-// forPrivate returns the value of a variable that addresses a private server. ok reports whether the
-// variable does so.
+// forPrivate returns the value of a variable for a private server. ok is false if the variable does not
+// address a server.
 func (d *Draft) forPrivate(name, value string) (_ string, ok bool) {
 	if k := ofURL(value); k != nil {
 		switch {
@@ -118,7 +116,7 @@ func (d *Draft) forPrivate(name, value string) (_ string, ok bool) {
 	return "", false
 }
 
-// chooseEnv sets the variables of the file. The addresses of the private servers come first, then the other
+// chooseEnv sets the variables of the file: first the addresses of the private servers, then the other
 // variables of the repository's example.
 func chooseEnv(_ *repository, d *Draft) {
 	var own, others []Variable

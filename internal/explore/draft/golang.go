@@ -34,7 +34,7 @@ func readGo(r *repository, d *Draft) {
 			folders, files = append(folders, folder), append(files, file)
 		}
 	}
-	// The program at the top, else the one whose name says that it serves.
+	// Prefer the program at the top, then a program with a name such as server.
 	i := slices.Index(folders, ".")
 	if i < 0 {
 		i = slices.IndexFunc(folders, func(folder string) bool { return serverFolder.MatchString(path.Base(folder)) })
@@ -53,5 +53,6 @@ func readGo(r *repository, d *Draft) {
 	readProcfile(r, d)
 }
 
-// goBinary is the name of the program that the file starts. go run would compile it again for each buyer.
+// goBinary is the name of the compiled program. With go run, each buyer's instance would compile it
+// again.
 const goBinary = "oversell-program"

@@ -2,13 +2,13 @@ package draft
 
 import "regexp"
 
-// imports match the name of a library where a source file imports it, and the kind of a data source name.
 var imports = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(\w+)`),
 	regexp.MustCompile("(?m)(?:\\brequire\\(|\\bfrom|\\bimport|^\\s*_|^)\\s*['\"`]([\\w@./-]+)['\"`]"),
 }
 
-// dataSource matches the begin of a data source name of JDBC or PDO.
+// dataSource matches the beginning of a data source name of JDBC or PDO. The group is the kind of
+// server.
 var dataSource = regexp.MustCompile(`["'](?:jdbc:)?(mysql|mariadb|postgresql|pgsql):`)
 
 // readImports looks for client libraries in the source files of a program without a manifest.

@@ -24,7 +24,7 @@ func readJava(r *repository, d *Draft) {
 	spring := false
 	switch manifest := r.first("pom.xml", "build.gradle", "build.gradle.kts"); {
 	case manifest == "pom.xml":
-		_ = xml.Unmarshal([]byte(r.text(manifest)), &pom) // a broken file says nothing
+		_ = xml.Unmarshal([]byte(r.text(manifest)), &pom) // from an invalid file, the draft takes nothing
 		d.name(pom.Artifact)
 		d.dependsOn(manifest, pom.Dependencies)
 		if slices.Contains(pom.Dependencies, "spring-boot-starter-actuator") {
@@ -54,7 +54,8 @@ func readJava(r *repository, d *Draft) {
 	}
 }
 
-// readSpring tells a program the private database by the variables that Spring maps to its properties.
+// readSpring sets the address of the private database in the variables that Spring maps to its
+// properties.
 func readSpring(r *repository, d *Draft) {
 	d.asked = append(d.asked, "SPRING_DATASOURCE_URL", "SPRING_DATASOURCE_USERNAME", "SPRING_DATASOURCE_PASSWORD")
 	d.urls[mysql], d.urls[postgres] = "jdbc:mysql://127.0.0.1:3306/shop", "jdbc:postgresql://127.0.0.1:5432/shop"

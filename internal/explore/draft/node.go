@@ -20,7 +20,8 @@ var (
 	dbType    = regexp.MustCompile(`(?s)(?:DataSource|TypeOrmModule|forRoot|createConnection).{0,200}?\btype\s*:\s*['"](mysql|mariadb|postgres)['"]`)
 )
 
-// nodeMigrations are the tools that migrate without a script, by the file or folder that they need.
+// nodeMigrations are the tools that migrate without a script in package.json. Their file or folder
+// identifies them.
 var nodeMigrations = []struct{ needs, command string }{
 	{"prisma/migrations", "npx prisma migrate deploy"},
 	{"knexfile.js", "npx knex migrate:latest"},
@@ -51,7 +52,7 @@ func readNode(r *repository, d *Draft) {
 		}
 		command := run + script
 		if strings.HasPrefix(line, "node ") && !strings.ContainsAny(line, "&|;") {
-			command = line // without npm between the shell and the program
+			command = line // start node directly, without npm as its parent process
 		}
 		d.Run.guess(command, `package.json has "%s": "%s"`, script, line)
 		if d.Run.Text == command && builds.MatchString(line) && p.Scripts["build"] != "" {
@@ -94,7 +95,8 @@ func readNode(r *repository, d *Draft) {
 	}
 }
 
-// packageManager returns how packages are installed and how a script is run, by the lock file.
+// packageManager returns the commands that install packages and run a script. The lock file determines
+// them.
 func packageManager(r *repository) (install, run string) {
 	switch r.first("pnpm-lock.yaml", "yarn.lock") {
 	case "pnpm-lock.yaml":

@@ -39,7 +39,7 @@ func readPHP(r *repository, d *Draft) {
 	d.Port.guess("8000", "the command names it")
 }
 
-// laravelKey has the 32 bytes of a key for AES-256. It protects only the sessions of a test.
+// laravelKey is a key of 32 bytes for AES-256. It protects only the sessions of a test.
 const laravelKey = "oversell: a key for a test only."
 
 func readLaravel(r *repository, d *Draft) {

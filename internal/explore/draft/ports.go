@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ports are the ways to name the program's port, in commands and in source files.
+// ports match the program's port in commands and in source files.
 var ports = []*regexp.Regexp{
 	regexp.MustCompile(`(?:--port[= ]|-p |--bind[= ][\w.]*:|-b [\d.]+:|runserver (?:[\w.]+:)?|-S [\w.]+:)(\d{4,5})\b`),
 	regexp.MustCompile(`(?i)\bPORT['"]?\]?\)?\s*(?:\|\||\?\?|,|:-?|\?:)\s*['"]?(\d{4,5})\b`),
@@ -16,10 +16,9 @@ var ports = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bport\s*:?=\s*(\d{4,5})\b`),
 }
 
-// serverPorts are ports of servers, which source files also name.
+// serverPorts match the ports of databases and other servers, which source files also contain.
 var serverPorts = regexp.MustCompile(`^(?:3306|5432|6379|27017|5672|9092|1025)$`)
 
-// readPorts reads the port in the command that starts the program, and else in its source files.
 func readPorts(r *repository, d *Draft) {
 	for _, expression := range ports {
 		if port := lastGroup(expression.FindStringSubmatch(d.Run.Text)); port != "" {
@@ -42,7 +41,7 @@ func readPorts(r *repository, d *Draft) {
 	}
 }
 
-// lastGroup returns the group of a match that is not empty.
+// lastGroup returns the first group of a match that is not empty.
 func lastGroup(groups []string) string {
 	for _, group := range groups[min(1, len(groups)):] {
 		if group != "" {

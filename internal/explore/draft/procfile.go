@@ -7,7 +7,7 @@ var (
 	procfileRelease = regexp.MustCompile(`(?m)^release:\s*(.+?)\s*$`)
 )
 
-// readProcfile reads the commands that a platform runs: web starts the program, release migrates.
+// readProcfile reads the commands for a hosting platform: web starts the program, and release migrates.
 func readProcfile(r *repository, d *Draft) {
 	text := r.text("Procfile")
 	if m := procfileWeb.FindStringSubmatch(text); m != nil {

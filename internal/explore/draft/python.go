@@ -25,7 +25,7 @@ var (
 	identifier  = regexp.MustCompile(`^[A-Za-z][\w-]*$`)
 )
 
-// pythonRunners has, for each tool's lock file, how the tool runs a command in the program's environment.
+// pythonRunners lists, by lock file, how a tool runs a command in the program's environment.
 var pythonRunners = []struct{ lock, runner, install string }{
 	{"uv.lock", "uv run ", "uv sync"},
 	{"poetry.lock", "poetry run ", "poetry install"},
@@ -86,7 +86,7 @@ func readPythonProgram(r *repository, d *Draft, runner string) (flaskApp string)
 	if file, m := r.search(files, flask); m != nil {
 		flaskApp = strings.TrimSuffix(file, ".py")
 		if strings.Contains(file, "/") {
-			flaskApp = file // Flask finds its package
+			flaskApp = file // Flask itself finds the file's package
 		}
 		d.Run.guess(runner+"flask --app "+flaskApp+" run --port 5000", "%s has %s", file, strings.TrimSpace(m[0]))
 		d.Port.guess("5000", "it is the port of Flask")
@@ -99,9 +99,9 @@ func readPythonProgram(r *repository, d *Draft, runner string) (flaskApp string)
 	return flaskApp
 }
 
-// packageOf splits the path of a file into folder, where Python must start to import the file, and inner,
-// the path below it. folder is the one that contains the file's outermost package. It is "" (the top of the
-// repository) if the file is at the top or imports packages by their path from there.
+// packageOf splits the path of a file into the folder in which Python must start to import the file,
+// and the path below that folder. The folder contains the file's outermost package. It is "" (the top
+// of the repository) if the file is at the top, or imports packages by their path from the top.
 func packageOf(r *repository, file string) (folder, inner string) {
 	top, _, nested := strings.Cut(file, "/")
 	if !nested || regexp.MustCompile(`(?m)^\s*(?:from|import)\s+`+regexp.QuoteMeta(top)+`\b`).MatchString(r.text(file)) {
@@ -117,12 +117,11 @@ func packageOf(r *repository, file string) (folder, inner string) {
 	return folder, strings.TrimPrefix(file, folder+"/")
 }
 
-// moduleOf returns the name of a file's module.
 func moduleOf(file string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(file, ".py"), "/__init__"), "/", ".")
 }
 
-// sqlAlchemy are the schemes with which SQLAlchemy loads a client library that is not its default.
+// sqlAlchemy are the schemes that make SQLAlchemy load another client library than its default.
 var sqlAlchemy = []struct {
 	client string
 	kind   *kind
@@ -136,7 +135,6 @@ var sqlAlchemy = []struct {
 	{"asyncpg", postgres, "postgresql+asyncpg"},
 }
 
-// readPythonDependencies reads requirements, pyproject.toml and Pipfile.
 func readPythonDependencies(r *repository, d *Draft) {
 	var all []string
 	add := func(file string, names []string) {

@@ -31,7 +31,7 @@ func open(root fs.FS) (*repository, error) {
 		switch {
 		case err != nil && file == ".":
 			return err
-		case err != nil: // an unreadable folder says nothing
+		case err != nil: // skip an unreadable folder
 			return fs.SkipDir
 		case entry.IsDir() && file != "." && skipped.MatchString(entry.Name()):
 			return fs.SkipDir
@@ -46,13 +46,12 @@ func open(root fs.FS) (*repository, error) {
 	return r, err
 }
 
-// has reports whether a file or a folder exists.
 func (r *repository) has(name string) bool {
 	_, err := fs.Stat(r.root, name)
 	return err == nil
 }
 
-// first returns the first of the names that exists, or "".
+// first returns the first name of an existing file or folder, or "".
 func (r *repository) first(names ...string) string {
 	for _, name := range names {
 		if r.has(name) {
@@ -105,17 +104,15 @@ func (r *repository) search(files []string, expression *regexp.Regexp) (file str
 	return "", nil
 }
 
-// endsIn reports whether a file's path ends with one of the words in ends.
+// endsIn reports whether a file's path ends with a word of the list ends.
 func endsIn(file, ends string) bool {
 	return slices.ContainsFunc(strings.Fields(ends), func(end string) bool { return strings.HasSuffix(file, end) })
 }
 
-// json decodes a file into v, and reports whether that worked.
 func (r *repository) json(name string, v any) bool {
 	return json.Unmarshal([]byte(r.text(name)), v) == nil
 }
 
-// sourceFiles returns the files with the source text of a program, in any language.
 func (r *repository) sourceFiles() []string {
 	return r.match("**/*.js", "**/*.mjs", "**/*.cjs", "**/*.ts", "**/*.php", "**/*.go", "**/*.py", "**/*.rb", "**/*.java", "**/*.kt",
 		"**/*.properties", "**/application*.yml", "**/application*.yaml")

@@ -18,12 +18,12 @@ type Route struct {
 	score int
 }
 
-// routers are the ways to define a route. The groups are method and path. If a group did not match, the method
-// is POST, or the path is that of the class.
+// routers match the definition of a route. The groups are method and path. Without a method, the route
+// is a POST. Without a path, the path of the class applies.
 var routers = []struct {
-	files  string // how names of files end
+	files  string // endings of file names
 	route  *regexp.Regexp
-	prefix *regexp.Regexp // the path that comes before each route of the file; nil: none
+	prefix *regexp.Regexp // matches the path before each route of the file; nil: none
 }{
 	{".js .ts .mjs .cjs", regexp.MustCompile("\\.(?P<method>get|post|put|patch)\\(\\s*['\"`](?P<path>/[^'\"`]*)['\"`]"), nil},                                 // Express, Fastify, Koa
 	{".ts", regexp.MustCompile(`@(?P<method>Get|Post|Put|Patch)\(\s*(?:['"](?P<path>[^'"]*)['"])?\s*\)`), regexp.MustCompile(`@Controller\(\s*['"]([^'"]*)`)}, // NestJS
@@ -43,23 +43,22 @@ var routers = []struct {
 	{".go", regexp.MustCompile(`Handle(?:Func)?\(\s*"(?:(?P<method>GET|POST|PUT|PATCH) )?(?P<path>/[^"]*)"`), nil}, // net/http
 }
 
-// words are the words for a sale, in the order of preference.
+// words match words for a sale, the best first.
 var words = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(?:buy|purchases?|checkouts?|place[-_]?order)\b`),
 	regexp.MustCompile(`(?i)\b(?:orders?|reserv(?:e|ations?)|book(?:ings?)?|redeem|claims?|seckill|tickets?)\b`),
 	regexp.MustCompile(`(?i)(?:buy|purchase|checkout|order|reserv|redeem|claim)`),
 }
 
-// spoilt matches requests that concern a sale and make none, such as a refund.
+// spoilt matches requests about a sale that do not make one, such as a refund.
 var spoilt = regexp.MustCompile(`(?i)cancel|refund|status|histor|webhook|callback|admin|confirm|payment|/me\b|search|return|review|coupon`)
 
-// ofUsers matches requests that concern accounts and files.
+// ofUsers matches requests about accounts and files.
 var ofUsers = regexp.MustCompile(`(?i)log-?(?:in|out)|sign-?(?:in|up|out)|regist|auth|token|session|user|password|upload`)
 
 // mount matches the path at which Express mounts a router: app.use('/api/orders', ...).
 var mount = regexp.MustCompile("\\buse\\(\\s*['\"`](/[^'\"`]*)['\"`]")
 
-// readRoutes finds the requests that look like a sale.
 func readRoutes(r *repository, d *Draft) {
 	var mounts []string
 	for _, file := range r.match("**/*.js", "**/*.ts", "**/*.mjs", "**/*.cjs") {
@@ -90,7 +89,7 @@ func readRoutes(r *repository, d *Draft) {
 				ofRouter := strings.HasSuffix(strings.ToLower(text[:at[0]]), "router")
 				written := one.Path
 				one.mounted(file, mounts)
-				if own := group("path"); len(own) > 1 && strings.HasSuffix(own, "/") { // Django answers a POST without it with an error
+				if own := group("path"); len(own) > 1 && strings.HasSuffix(own, "/") { // without the final slash, Django answers a POST with an error
 					one.Path += "/"
 				}
 				one.rate()
@@ -120,13 +119,12 @@ func readRoutes(r *repository, d *Draft) {
 	}
 }
 
-// maxOthers is the number of further routes in the file.
 const maxOthers = 4
 
-// view matches the view in the rest of a route of Django.
+// view matches the name of the view after the path in a route of Django.
 var view = regexp.MustCompile(`^\s*,\s*(?:[\w.]+\.)?(\w+)`)
 
-// function returns the text of a function of Python, or its beginning; "" if there is none.
+// function returns the text of a Python function, or the beginning of it; "" if there is none.
 func (r *repository) function(name string) string {
 	define := regexp.MustCompile(`(?m)^\s*(?:async )?def ` + name + `\(`)
 	for _, file := range r.match("**/*.py") {
@@ -140,7 +138,8 @@ func (r *repository) function(name string) string {
 // parameter matches a part of a path that stands for a value.
 var parameter = regexp.MustCompile(`:\w+(?:\([^)]*\))?|\{[^}]*\}|<[^>]*>|\(\?P<\w+>[^)]*\)|\[\w+\]`)
 
-// mounted completes a path that does not name the sale itself, as in a router of its own file.
+// mounted adds the path at which Express mounts a router, if the path of the route alone does not name
+// a sale.
 func (one *Route) mounted(file string, mounts []string) {
 	stem, _, _ := strings.Cut(path.Base(file), ".")
 	one.Path = path.Clean("/" + one.Path)
@@ -161,7 +160,7 @@ func (one *Route) mounted(file string, mounts []string) {
 	}
 }
 
-// rank returns the index of the first of words in a text; len(words) if there is none.
+// rank returns the index of the first expression of words that matches a text; len(words) if none does.
 func rank(text string) int {
 	for i, expression := range words {
 		if expression.MatchString(text) {
@@ -171,9 +170,9 @@ func rank(text string) int {
 	return len(words)
 }
 
-// rate scores a route; 0 means that it is no sale.
+// rate scores a route; 0 means that it is not a sale.
 func (one *Route) rate() {
-	// A parameter's name, as in /orders/:orderId/items, is no word for a sale.
+	// Ignore the name of a parameter, such as orderId in /orders/:orderId/items.
 	bare := parameter.ReplaceAllString(one.Path, "1")
 	if i := rank(bare); i < len(words) {
 		one.score = 10 * (len(words) - i)
@@ -191,7 +190,8 @@ func (one *Route) rate() {
 // handlerSize is how many bytes after a route may belong to its handler.
 const handlerSize = 900
 
-// fields match how a handler reads a value from the body of a request, queries how it reads one from the query.
+// fields match code that reads a value from the body of a request. queries match code that reads one
+// from the query.
 var (
 	fields = []*regexp.Regexp{
 		regexp.MustCompile(`\breq(?:uest)?\.body\.(\w+)`),
@@ -213,12 +213,12 @@ var (
 	}
 )
 
-// loaded matches the variable that has the body as JSON, in Python.
+// loaded matches the variable with the body, decoded from JSON, in Python.
 var loaded = regexp.MustCompile(`(\w+)\s*=\s*json\.loads\(\s*request\.body`)
 
 var separators = regexp.MustCompile(`[\s,]+`)
 
-// readFields reads which values the handler of a route reads.
+// readFields finds the values that the handler of a route reads.
 func (one *Route) readFields(handler string) {
 	if m := loaded.FindStringSubmatch(handler); m != nil {
 		handler = regexp.MustCompile(`\b`+m[1]+`(\[|\.get\()`).ReplaceAllString(handler, "payload$1")
@@ -244,7 +244,6 @@ var (
 	isEmail  = regexp.MustCompile(`(?i)e?mail`)
 )
 
-// sample returns a value for a field.
 func sample(name string) any {
 	switch {
 	case isNumber.MatchString(name):

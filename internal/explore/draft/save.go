@@ -21,12 +21,12 @@ type Result struct {
 	Path    string   // "-" is standard output
 	From    []string // files that identify the program's language; none if nothing was recognized
 	Below   []string // folders with programs of their own, if nothing was recognized
-	Guesses []string // keys of values that may be wrong, each with its line
-	Missing []string // keys of values that the owner must replace, each with its line
+	Guesses []string // keys with values that may be wrong, each with its line
+	Missing []string // keys with values that the owner must replace, each with its line
 }
 
-// Save drafts the file for the repository in dir. path is the file to write, "" for FileName in dir,
-// or "-" for stdout. Save replaces a file only with force. The error is one line.
+// Save drafts the file for the repository in dir and writes it to path. "" means FileName in dir, and
+// "-" means stdout. Save replaces an existing file only if force is true. The error is one line.
 func Save(dir, path string, force bool, stdout io.Writer) (r Result, err error) {
 	if path == "" {
 		path = filepath.Join(dir, FileName)
@@ -66,7 +66,7 @@ func Save(dir, path string, force bool, stdout io.Writer) (r Result, err error) 
 	return r, report.Replace(path, text)
 }
 
-// check refuses a folder that cannot be read and a file that must not be written.
+// check returns an error if Save cannot read the folder or must not write the file.
 func check(dir, path string, force bool) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func check(dir, path string, force bool) error {
 	return nil
 }
 
-// Print writes what was found and what to do next.
+// Print writes the findings of Save and the next steps.
 func (r Result) Print(out io.Writer) {
 	if r.Path != "-" {
 		from := "; no known project file is there"

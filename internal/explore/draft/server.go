@@ -10,11 +10,11 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// A kind is a kind of server that the explorer can gate, with the access to a private one.
+// A kind is a kind of server that the explorer can gate, with the address of a private server.
 type kind struct {
-	key                  string // in oversell.yaml
+	key                  string // key in oversell.yaml
 	host, port           string
-	user, database, path string   // path is that of a URL
+	user, database, path string   // path of the private server's URL
 	schemes              []string // of URLs, the usual one first
 	image                *regexp.Regexp
 	clients              []string // names of client libraries, as lower returns them
@@ -54,7 +54,7 @@ var (
 		},
 	}
 
-	// kinds lists them in the order of preference.
+	// kinds lists all kinds, the preferred first.
 	kinds = []*kind{mysql, postgres, redis}
 )
 
@@ -67,7 +67,8 @@ func (k *kind) hasClient(name string) bool {
 	return slices.Contains(k.clients, lower(prefix))
 }
 
-// ofScheme returns the kind of a URL's scheme, such as postgresql+asyncpg; nil if it is none.
+// ofScheme returns the kind of server for the scheme of a URL, such as postgresql+asyncpg; nil if there
+// is none.
 func ofScheme(scheme string) *kind {
 	scheme, _, _ = strings.Cut(strings.ToLower(scheme), "+")
 	for _, k := range kinds {
@@ -78,7 +79,8 @@ func ofScheme(scheme string) *kind {
 	return nil
 }
 
-// ofWord returns the kind that a word such as pgsql or django.db.backends.mysql names; nil if none.
+// ofWord returns the kind of server for a word such as pgsql or django.db.backends.mysql; nil if there
+// is none.
 func ofWord(word string) *kind {
 	for _, k := range kinds {
 		if k.words.MatchString(word) {
@@ -94,7 +96,7 @@ var serverURL = regexp.MustCompile(`^((?:jdbc:)?[a-zA-Z][\w+.]*)://([^?#]*)(\?[^
 // goDSN matches the data source name of Go's MySQL driver.
 var goDSN = regexp.MustCompile(`^[^@\s/]*@tcp\([^)]*\)/[^?]*(\?.*)?$`)
 
-// ofURL returns the kind of server that a URL or data source name addresses; nil if it addresses none.
+// ofURL returns the kind of server for a URL or data source name; nil if there is none.
 func ofURL(text string) *kind {
 	if m := serverURL.FindStringSubmatch(text); m != nil {
 		return ofScheme(m[1])
@@ -105,7 +107,8 @@ func ofURL(text string) *kind {
 	return nil
 }
 
-// notPrivate are parameters of URLs that a private server does not need: access, encryption and place.
+// notPrivate are parameters of URLs for login, encryption and location, which a private server does not
+// need.
 var notPrivate = []string{
 	"user", "username", "password", "pass", "passwd", "pwd", "sslmode", "ssl-mode", "sslaccept", "ssl", "sslcert", "sslkey", "sslrootcert", "sslpassword",
 	"sslidentity", "host", "schema",

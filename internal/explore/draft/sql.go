@@ -15,13 +15,12 @@ var (
 	migratesSelf = regexp.MustCompile(`(?i)flyway|liquibase`)
 )
 
-// dumps match the first lines of a file that a database's own program has written.
 var dumps = map[*kind]*regexp.Regexp{
 	postgres: regexp.MustCompile(`(?m)^-- PostgreSQL database dump`),
 	mysql:    regexp.MustCompile(`(?m)^-- (?:MySQL|MariaDB) dump`),
 }
 
-// readDumps reads which database has written a file of SQL.
+// readDumps finds out which database has written an SQL file.
 func readDumps(r *repository, d *Draft) {
 	for k, header := range dumps {
 		if file, m := r.search(r.match("**/*.sql"), header); m != nil {
@@ -30,8 +29,8 @@ func readDumps(r *repository, d *Draft) {
 	}
 }
 
-// readSQL finds the file or folder of SQL that creates the tables. A command that migrates is preferred:
-// it is how the program's own developers do it.
+// readSQL finds the SQL file or folder that creates the tables. A migration command has precedence,
+// since the program's developers use it.
 func readSQL(r *repository, d *Draft) {
 	if d.Migrate.Text != "" {
 		return

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// schemas are the ways to define a table. The group is the table's name; the text up to the next table
-// has its columns.
+// schemas match the definition of a table. The group is the table's name. The text up to the next match
+// contains the columns.
 var schemas = []struct {
 	files string // how names of files end
 	table *regexp.Regexp
-	name  func(file, name string) string // the table's name in the database; nil: as it is written
+	name  func(file, name string) string // returns the table's name in the database; nil: the group is the name
 }{
 	{".sql", regexp.MustCompile("(?i)CREATE\\s+TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?(?:[`\"\\[]?\\w+[`\"\\]]?\\.)?[`\"\\[]?(\\w+)"), nil},
 	{"schema.prisma", regexp.MustCompile(`(?m)^model\s+(\w+)\s*\{`), nil},
@@ -32,7 +32,7 @@ func djangoTable(file, name string) string {
 	return path.Base(path.Dir(file)) + "_" + strings.ToLower(name)
 }
 
-// capital matches the begin of a word in a name such as OrderItem.
+// capital matches the beginning of a word in a name such as OrderItem.
 var capital = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // snake returns the table's name that TypeORM and JPA derive from a class.
@@ -48,7 +48,7 @@ func plural(_, name string) string {
 }
 
 var (
-	// stockNames match the column of the stock, in the order of preference.
+	// stockNames match the column with the stock, the best first.
 	stockNames = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b((?:\w+_)?(?:stock|inventory)(?:_(?:quantity|count|level|available|amount|remaining|left))?|count_on_hand|(?:in|on)[sS]tock|stock[A-Z]\w+)\b`),
 		regexp.MustCompile(`(?i)\b((?:remaining|available)\w*|seats(?:_\w+)?|units|(?:\w+_)?capacity|tickets_left)\b`),
@@ -58,11 +58,11 @@ var (
 		regexp.MustCompile(`(?i)^(?:\w+_)?(?:orders?|purchases?|purchase_history)$`),
 		regexp.MustCompile(`(?i)^(?:\w+_)?(?:bookings?|reservations?|tickets?|sales?|claims?|redemptions?|registrations?|checkouts?)$`),
 	}
-	// noStock matches tables whose quantities belong to a buyer and not to the shop.
+	// noStock matches tables with quantities of a buyer, not of the shop.
 	noStock = regexp.MustCompile(`(?i)order|cart|purchase|line_?item|booking|reservation|sale|payment|invoice|user|history|log`)
-	// otherAmount matches columns with another number of units.
+	// otherAmount matches columns with a number of units that is not the current stock.
 	otherAmount = regexp.MustCompile(`(?i)^(?:total|initial|original|max|min|reserved|alert|low|safety|sold|warning)`)
-	// hasStock matches tables whose column "quantity" is the stock.
+	// hasStock matches tables in which a column "quantity" is the stock.
 	hasStock = regexp.MustCompile(`(?i)product|item|goods|stock|inventor|variant|ticket|event|voucher|coupon|sku|seat|book|article|offer|deal`)
 	// isType matches the type of a column with a number.
 	isType = regexp.MustCompile(`(?i)int|number|numeric|decimal|serial`)
@@ -109,8 +109,8 @@ func readTables(r *repository, d *Draft) {
 	}
 }
 
-// findGone finds out whether an UPDATE of the stock would change no row: the program deletes it, or the tables come
-// without rows.
+// findGone finds out whether an UPDATE of the stock may find no row, since the program deletes the row,
+// or since no file inserts one.
 func findGone(r *repository, d *Draft) {
 	if d.Stock == nil {
 		return
@@ -129,13 +129,13 @@ func findGone(r *repository, d *Draft) {
 var (
 	// seeds matches a command, or a file, that fills tables.
 	seeds = regexp.MustCompile(`(?i)seed|fixture|sample|demo|data\.\w+$`)
-	// fills matches a word by which a migration in any language inserts rows.
+	// fills matches a word that inserts rows in a migration, in any language.
 	fills = regexp.MustCompile(`(?i)\binsert|\bCOPY\b|\bRunPython\b|\bcreate!?\(|bulk_?create`)
 )
 
 // hasRows reports whether a file that fills the tables, or creates them, mentions rows of a table.
 func hasRows(r *repository, table string) bool {
-	last := table[strings.LastIndex(table, "_")+1:] // of Django's shop_item, the model
+	last := table[strings.LastIndex(table, "_")+1:] // for Django's table shop_item: the model, item
 	mention := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(strings.TrimSuffix(last, "s")))
 	inserts := regexp.MustCompile("(?i)(?:INSERT\\s+(?:IGNORE\\s+)?INTO|COPY)\\s+(?:[`\"\\[]?\\w+[`\"\\]]?\\.)?[`\"\\[]?" + regexp.QuoteMeta(table) + "\\b")
 	return slices.ContainsFunc(r.files, func(file string) bool {
@@ -150,10 +150,11 @@ func hasRows(r *repository, table string) bool {
 	})
 }
 
-// columnIn returns the first column with a number that an expression matches in the body of a table.
+// columnIn returns the first column of a table that has a numeric type and a name that the expression
+// matches.
 func columnIn(body string, column *regexp.Regexp) string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(body, ",", ",\n"), "\n") {
-		line, _, _ = strings.Cut(line, "--") // a comment of SQL
+		line, _, _ = strings.Cut(line, "--") // without a comment of SQL
 		if m := column.FindStringSubmatch(line); m != nil && isType.MatchString(line) && !otherAmount.MatchString(m[1]) {
 			return m[1]
 		}

@@ -23,8 +23,8 @@ var file = template.Must(template.New("oversell.yaml").Funcs(template.FuncMap{
 	"scalar": scalar, "comment": comment, "guess": guessed, "fill": filled,
 }).Parse(fileText))
 
-// YAML returns the file that describes the program. Values that may be wrong are followed by
-// app.GuessMark and the reason; values that the repository does not say contain app.Placeholder.
+// YAML returns the file that describes the program. After a value that may be wrong, it contains
+// app.GuessMark and the reason. Values that the repository does not tell contain app.Placeholder.
 func (d *Draft) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	if err := file.Execute(&b, rendering{d}); err != nil {
@@ -33,11 +33,11 @@ func (d *Draft) YAML() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// A rendering adds to a draft what the template derives from it.
+// A rendering adds the methods of the template to a draft.
 type rendering struct{ *Draft }
 
-// scalar returns a text as a YAML value in one line: without quotes if it then means the same, else in
-// quotes. Double quotes have the escapes of JSON.
+// scalar returns a text as a YAML value in one line, with quotes if YAML needs them. In double quotes,
+// it uses the escapes of JSON.
 func scalar(text string) (string, error) {
 	text = strings.ToValidUTF8(text, "?")
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -58,7 +58,7 @@ func scalar(text string) (string, error) {
 	return string(quoted), err
 }
 
-// comment makes a text fit into a comment.
+// comment returns a text without line breaks and control characters, for a comment.
 func comment(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	runes := []rune(strings.Map(func(r rune) rune {
@@ -73,20 +73,19 @@ func comment(text string) string {
 	return string(runes)
 }
 
-// maxReason is the length of a reason, in runes.
 const maxReason = 120
 
-// guessed returns the comment behind a value that may be wrong.
+// guessed returns the comment for a value that may be wrong.
 func guessed(because string) string {
 	return "   " + app.GuessMark + ": because " + comment(because)
 }
 
-// filled returns a value that the owner must replace, with the comment that says by what.
+// filled returns a value that the owner must replace, with a comment that describes the right value.
 func filled(value, what string) string {
 	return strings.ReplaceAll(value, "?", app.Placeholder) + "   # " + app.Placeholder + ": " + what
 }
 
-// Address returns where the program looks for a server.
+// Address returns the host:port at which the program expects the server.
 func (s *Server) Address() string { return s.kind.host + ":" + s.kind.port }
 
 // Key returns the server's key in the file.
@@ -98,10 +97,10 @@ func (d rendering) Base() string { return "http://127.0.0.1:" + d.port() }
 // plain matches names that need no quotes in SQL.
 var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// reserved are words of SQL that tables are often called.
+// reserved matches reserved words of SQL that are common as names of tables.
 var reserved = regexp.MustCompile(`^(?:order|user|group|table|key|index|check|column)$`)
 
-// Quote returns a name as SQL of the program's database writes it.
+// Quote returns a name with the quotes of the program's database, if it needs quotes.
 func (d rendering) Quote(name string) string {
 	switch {
 	case plain.MatchString(name) && !reserved.MatchString(name):
@@ -117,10 +116,10 @@ func (d rendering) Update() string {
 	return fmt.Sprintf("UPDATE %s SET %s = 1", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
-// Remove returns the statement that deletes the stock, if an UPDATE may find no row.
+// Remove returns the statement that deletes the stock, for a program that deletes its row.
 func (d rendering) Remove() string { return "DELETE FROM " + d.Quote(d.Stock.Table) }
 
-// Insert returns the statement that creates the stock, with the columns that the owner must add.
+// Insert returns the statement that creates the stock, with placeholders for further columns.
 func (d rendering) Insert() string {
 	return fmt.Sprintf("INSERT INTO %s (%s, ?) VALUES (1, ?)", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
@@ -128,12 +127,12 @@ func (d rendering) Insert() string {
 // Delete returns the statement that deletes the orders.
 func (d rendering) Delete() string { return "DELETE FROM " + d.Quote(d.Orders.Text) }
 
-// Negative returns the rule about the stock.
+// Negative returns the rule that the stock must not be negative.
 func (d rendering) Negative() string {
 	return fmt.Sprintf("SELECT * FROM %s WHERE %s < 0", d.Quote(d.Stock.Table), d.Quote(d.Stock.Name))
 }
 
-// WatchQuery returns the query whose first row a witness shows.
+// WatchQuery returns the query for `watch`.
 func (d rendering) WatchQuery() string {
 	stock := d.Quote(d.Stock.Name)
 	if stock != "stock" {
@@ -155,7 +154,7 @@ func (one *Route) Line(base string) string {
 	return one.Method + " " + target
 }
 
-// Body returns the body of the request as JSON; "" if the handler is not known to read one.
+// Body returns the body of the request as JSON; "" if the repository names no field of it.
 func (one *Route) Body() (string, error) {
 	if len(one.Fields) == 0 {
 		return "", nil
@@ -168,5 +167,5 @@ func (one *Route) Body() (string, error) {
 	return string(b), err
 }
 
-// IsSQL reports whether the file has both tables that its rules need.
+// IsSQL reports whether the draft knows both tables that the rules need.
 func (d rendering) IsSQL() bool { return d.Stock != nil && d.Orders.Text != "" }

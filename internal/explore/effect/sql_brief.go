@@ -266,7 +266,6 @@ func (s *shortening) insert() {
 // mostInserted is the number of rows of one INSERT that are shown.
 const mostInserted = 3
 
-// list shortens a list of columns, and records their aliases.
 func (s *shortening) list(from, to int) {
 	if from >= to {
 		return
@@ -289,7 +288,6 @@ func (s *shortening) list(from, to int) {
 	}
 }
 
-// condition leaves out parentheses around the whole WHERE condition.
 func (s *shortening) condition() {
 	from := s.clause(1, "WHERE") + 1
 	end := s.clause(from, "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "FOR", "WINDOW", "LOCK", "UNION", "EXCEPT", "INTERSECT", "RETURNING")

@@ -38,7 +38,6 @@ func (w *walk) guard(t []token, q *query, s place) string {
 	return ""
 }
 
-// where returns the position of WHERE; the end if there is none.
 func where(t []token) int {
 	if at := slices.IndexFunc(t, func(one token) bool { return one.is("WHERE") }); at >= 0 {
 		return at

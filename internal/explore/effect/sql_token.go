@@ -115,7 +115,6 @@ func (s *scanner) comment() {
 	}
 }
 
-// next reads one token.
 func (s *scanner) next() (kind int) {
 	switch c := s.sql[s.at]; {
 	case c == '\'':

@@ -137,7 +137,6 @@ var (
 	}
 )
 
-// pieces splits a body into its statements and conditions.
 func pieces(t []token, d Dialect) (all [][]token) {
 	from, depth := 0, 0
 	cut := func(end, next int) {
@@ -405,7 +404,6 @@ func (w *walk) dynamic(t []token, s place) {
 	w.runs("a statement that is composed or was prepared")
 }
 
-// inner follows a text within quotes.
 func (w *walk) inner(quoted string, s place) {
 	body := strings.ReplaceAll(strings.Trim(quoted, "'"), "''", "'")
 	if quoted[0] == '$' {
@@ -415,7 +413,6 @@ func (w *walk) inner(quoted string, s place) {
 	w.text(body, s)
 }
 
-// text follows a body or an expression.
 func (w *walk) text(body string, s place) {
 	t, rest := tokens(body, w.c.Dialect, w.c.Dialect == MySQL)
 	w.uses.Any = w.uses.Any || rest != whole
@@ -454,7 +451,6 @@ func (w *walk) calls(t []token, s place) {
 	}
 }
 
-// call follows a call of a routine. path is its name.
 func (w *walk) call(path []token, args [][]token, s place) {
 	if len(path) == 0 {
 		return

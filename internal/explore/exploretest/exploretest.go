@@ -1,8 +1,8 @@
 // Package exploretest contains the common parts of the explorer's tests: a configuration, an open
 // explorer, and the expected result of a search.
 //
-// Tests of one binary do not run in parallel, since the explorer looks at every goroutine of the
-// process. So they are spread over several packages.
+// The explorer inspects every goroutine of its process, so two of its tests cannot run at once in one
+// process. They are spread over several packages, each with its own test binary.
 package exploretest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Config returns a configuration with two buyers of one unit, and all schedules.
+// Config returns a configuration with one unit and two buyers, without a limit on preemptions.
 func Config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
 	return explore.Config{
 		OfStrategy: explore.OfStrategy{Engine: e, Strategy: entry, Stock: 1, Product: "explored"},
@@ -37,7 +37,7 @@ func Entry(t testing.TB, name string) lockstrategy.Entry {
 	return entry
 }
 
-// Open opens an explorer, and closes it with the test.
+// Open opens an explorer, and closes it at the end of the test.
 func Open(t testing.TB, c explore.Config) *explore.Explorer {
 	t.Helper()
 	x, err := explore.New(t.Context(), c)
@@ -52,7 +52,7 @@ func Open(t testing.TB, c explore.Config) *explore.Explorer {
 	return x
 }
 
-// Search returns the result of an explorer of c.
+// Search returns the result of a search.
 func Search(t testing.TB, c explore.Config) explore.Result {
 	t.Helper()
 	result, err := Open(t, c).Search(t.Context())
@@ -68,8 +68,8 @@ type Expectation struct {
 	Events   []explore.Event
 	Want     verdict.Verdict
 	Config   func(c *explore.Config) // may be nil
-	On       string                  // "mysql" or "sqlite": only on that database; "server": on any except SQLite
-	Soak     string                  // why it is searched only by make soak
+	On       string                  // "mysql" or "sqlite": only this database; "server": any database except SQLite
+	Soak     string                  // reason why only make soak runs this search; "": make test runs it, too
 }
 
 // Name names the expectation's test: the strategy, the events, and the limits of the search.
@@ -102,8 +102,8 @@ func (x Expectation) Name() string {
 	return name
 }
 
-// Check explores and compares. One violation is enough to confirm a break; the absence of violations
-// needs all schedules.
+// Check compares a search with its expectation. To confirm a violation, it stops at the first one. To
+// confirm that there is none, it needs all schedules.
 func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expectation) {
 	t.Helper()
 	c := Config(e, entry)
@@ -140,7 +140,7 @@ func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expect
 	}
 }
 
-// Replays runs a witness ten times, which must give the same steps each time.
+// Replays runs a witness ten times. The steps must be the same each time.
 func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 	t.Helper()
 	for i := range 10 {
@@ -155,7 +155,7 @@ func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 }
 
 // Main runs the tests of a binary on one processor, as shop explore does. That is faster, and leaves
-// the other processor to another test binary. Call it from TestMain.
+// the other processors to other test binaries. Call it from TestMain.
 func Main(m *testing.M) {
 	undo := explore.OneProcessor(false)
 	code := m.Run()

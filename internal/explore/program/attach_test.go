@@ -23,12 +23,13 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// An attached is a program that already runs with its server and knows the gate's future address.
+// An attached is a program that already runs, with its server. It will connect to the gate, which does
+// not exist yet.
 type attached struct {
 	program *exec.Cmd
-	url     string // of the server
+	url     string // URL of the server
 	gate    string
-	port    string // of the program
+	port    string // port of the program
 }
 
 // startAttached starts testdata/shared/shop.py before there is a gate.
@@ -70,7 +71,6 @@ func startAttached(t *testing.T, mode string, pool int) *attached {
 	return a
 }
 
-// unused returns an unused loopback address.
 func unused(t *testing.T) string {
 	t.Helper()
 	var plain net.ListenConfig
@@ -80,14 +80,13 @@ func unused(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// file returns the file that describes it.
+// file writes the program's oversell.yaml and returns its path.
 func (a *attached) file(t *testing.T, pid int) string {
 	t.Helper()
 	head := fmt.Sprintf("name: attached\nattach: { pid: %d, gates: { mysql: %q } }\nmysql: %s\n", pid, a.gate, a.url)
 	return writeApp(t, head, "buyer: POST http://127.0.0.1:"+a.port+"/buy")
 }
 
-// serves fails the test unless the program runs and answers.
 func (a *attached) serves(t *testing.T) {
 	t.Helper()
 	resp, err := http.Get("http://127.0.0.1:" + a.port + "/")
@@ -103,8 +102,8 @@ func (a *attached) serves(t *testing.T) {
 	}
 }
 
-// TestAttach: a running program is checked, searched and sent bursts, and keeps running. Its pool
-// contains broken connections from before.
+// TestAttach: the tool checks a running program, searches it and sends bursts, and the program keeps
+// running. Its pool contains broken connections from an earlier time.
 func TestAttach(t *testing.T) {
 	tier.Soak(t, "no other test has it: it searches a running program")
 	t.Parallel()
@@ -141,7 +140,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachRefused: one line says why a running program cannot be searched.
+// TestAttachRefused: one line says why the tool cannot attach to a running program.
 func TestAttachRefused(t *testing.T) {
 	tier.Soak(t, "no other test has it: it checks which processes can be attached to")
 	t.Parallel()

@@ -16,7 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// postgresShop writes a file for a shop in testdata that sells one unit. reset has further statements.
+// postgresShop writes a file for a shop in testdata that sells one unit. reset contains further
+// statements.
 func postgresShop(t *testing.T, folder, run, reset, more string) string {
 	t.Helper()
 	return appFile(t, fmt.Sprintf(`name: %s
@@ -32,15 +33,14 @@ never: [ SELECT 1 FROM orders HAVING count(*) > 1, SELECT 1 FROM items WHERE sto
 `, filepath.Base(folder), run, absolute(t, folder), reset)+more)
 }
 
-// backgroundShop writes a file for testdata/background/shop.py.
 func backgroundShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	shoptest.Needs(t, "python3")
 	return postgresShop(t, "testdata/background", "python3 "+absolute(t, "testdata/background/shop.py")+" "+mode, `"UPDATE news SET n = n + 1"`, more)
 }
 
-// TestAppIgnore: --app-check names what a program sends by itself, and the entries of `ignore` that let
-// it pass. With them the search is complete, and no run is discarded.
+// TestAppIgnore: --app-check names the commands that a program sends by itself, and the entries of
+// `ignore` that let them pass. With these entries, the search is complete, and no run is discarded.
 func TestAppIgnore(t *testing.T) {
 	tier.Soak(t, "no other test has it: a search of a program with background work")
 	t.Parallel()
@@ -62,8 +62,8 @@ func TestAppIgnore(t *testing.T) {
 	}
 }
 
-// TestAppIgnoreHides: an ignored command that writes what a rule reads makes no search complete, and one
-// that waits for a buyer ends it.
+// TestAppIgnoreHides: if an ignored command writes data that a rule reads, the search is not complete.
+// If an ignored command waits for a buyer, the search ends.
 func TestAppIgnoreHides(t *testing.T) {
 	tier.Soak(t, "no other test has it: ignored commands that meet the steps of a program")
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestAppIgnoreHides(t *testing.T) {
 	}
 }
 
-// TestAppQuiet: the first buyer comes when the program has sent nothing for some time.
+// TestAppQuiet: with `quiet`, the first buyer comes after the program has sent nothing for some time.
 func TestAppQuiet(t *testing.T) {
 	tier.Soak(t, "no other test has it: the wait for a quiet program")
 	t.Parallel()
@@ -88,8 +88,8 @@ func TestAppQuiet(t *testing.T) {
 	}
 }
 
-// TestAppRecovery: after a discarded run the programs get new connections. They are restarted only if the
-// next run is discarded, too.
+// TestAppRecovery: after a discarded run, the explorer makes the programs open new connections. It
+// restarts them only if the next run is discarded, too.
 func TestAppRecovery(t *testing.T) {
 	tier.Soak(t, "no other test has it: new connections of a program after a discarded run")
 	t.Parallel()
@@ -105,7 +105,8 @@ func TestAppRecovery(t *testing.T) {
 	}
 }
 
-// TestAppNotify: what a process of the program does because of a NOTIFY in `reset` is no step.
+// TestAppNotify: commands that a process of the program sends because of a NOTIFY in `reset` are not
+// steps.
 func TestAppNotify(t *testing.T) {
 	tier.Soak(t, "no other test has it: a program that listens for a NOTIFY")
 	t.Parallel()
@@ -115,7 +116,6 @@ func TestAppNotify(t *testing.T) {
 	}
 }
 
-// parallelShop writes a file for testdata/parallel/shop.mjs.
 func parallelShop(t *testing.T, mode string) string {
 	t.Helper()
 	shoptest.Needs(t, "node", "npm")
@@ -123,8 +123,8 @@ func parallelShop(t *testing.T, mode string) string {
 	return postgresShop(t, "testdata/parallel", run, `"DELETE FROM payments"`, "")
 }
 
-// TestAppParallel: a buyer has several commands at the gates at once. Equal ones, and those that come
-// after a random pause, make no run diverge.
+// TestAppParallel: a buyer has several commands at the gates at once. No run diverges, even if two
+// commands are equal or come after a random pause.
 func TestAppParallel(t *testing.T) {
 	tier.Soak(t, "no other test has it: a buyer with several commands at once")
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestAppParallel(t *testing.T) {
 	}
 }
 
-// TestAppJob: a timer of the program sends after the buyer is answered. That makes no run diverge either.
+// TestAppJob: no run diverges if a timer of the program sends a command after the buyer's answer.
 func TestAppJob(t *testing.T) {
 	tier.Soak(t, "no other test has it: a timer that sends after the answer")
 	t.Parallel()
@@ -144,15 +144,14 @@ func TestAppJob(t *testing.T) {
 	}
 }
 
-// varyingShop writes a file for testdata/varying/shop.py.
 func varyingShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	shoptest.Needs(t, "python3")
 	return postgresShop(t, "testdata/varying", "python3 "+absolute(t, "testdata/varying/shop.py")+" "+mode, `"DELETE FROM carts"`, more)
 }
 
-// TestAppVarying: values that differ in each run make no run diverge. The explorer learns where they
-// are, or the file says how they look.
+// TestAppVarying: no run diverges because of values that differ in each run. The explorer finds them by
+// itself, or by a pattern of `random`.
 func TestAppVarying(t *testing.T) {
 	tier.Soak(t, "no other test has it: searches of programs whose values differ")
 	t.Parallel()
@@ -167,7 +166,7 @@ func TestAppVarying(t *testing.T) {
 			}
 		}
 	}
-	// The explorer compares requests 3 and 5, since request 4 has a command of its own.
+	// The explorer compares requests 3 and 5, since request 4 sends an additional command.
 	code, r, stderr = search(t, varyingShop(t, "refresh", ""), "--max-schedules", "5")
 	if code != shoptest.Broken || r.Void > 0 {
 		t.Errorf("refresh: exit %d, %v: %s", code, r.Voided, stderr)
@@ -183,7 +182,7 @@ func TestAppVarying(t *testing.T) {
 	}
 }
 
-// TestAppRefusals: the reason of a discarded run names the answer of a rate limiter.
+// TestAppRefusals: if a rate limiter refuses a buyer, the reason of the discarded run names its answer.
 func TestAppRefusals(t *testing.T) {
 	tier.Soak(t, "no other test has it: the reason of a run that a rate limiter ends")
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// The code of TestAppCatalog in PostgreSQL.
+// The functions of TestAppCatalog for PostgreSQL.
 const (
 	freeFunction = "CREATE FUNCTION free() RETURNS boolean LANGUAGE sql AS 'SELECT count(*) < 1 FROM orders';\n"
 	takeFunction = `CREATE FUNCTION take(v int) RETURNS int LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN
@@ -19,7 +19,6 @@ const (
 	twiceTaken = "SELECT n FROM orders GROUP BY n HAVING count(*) > 1"
 )
 
-// The code of TestAppCatalog in MariaDB.
 const takeMariaDB = "DELIMITER //\nCREATE FUNCTION take(v INT) RETURNS INT MODIFIES SQL DATA BEGIN DECLARE n INT;" + takeBody + "RETURN n; END //\nDELIMITER ;"
 
 const takeBody = ` SELECT stock INTO n FROM items WHERE id = v; IF n > 1 THEN UPDATE items SET stock = n - 1 WHERE id = v; INSERT INTO orders VALUES (v); END IF; `
@@ -31,8 +30,8 @@ type catalogCase struct {
 	schema   string
 	sql      []string
 	never    string
-	code     int    // of the search
-	overlap  int    // with --overlap
+	code     int    // exit code of the search
+	overlap  int    // exit code with --overlap
 	runs     string // the code that the result names
 }
 
@@ -83,8 +82,9 @@ var catalogCases = []catalogCase{
 	{"a trigger that looks at what no buyer writes", false, "CREATE TABLE prices (id INT PRIMARY KEY, price INT); CREATE TRIGGER looks BEFORE INSERT ON orders FOR EACH ROW SET NEW.item_id = COALESCE((SELECT price FROM prices WHERE id = NEW.item_id), 1);", []string{order}, "", 0, 0, ""},
 }
 
-// TestAppCatalog: code that the database runs inside a statement belongs to the statement. If another buyer's write
-// could come in between, the exit code is 3, and --overlap finds the race if it can.
+// TestAppCatalog: the effects of a statement include those of the code that the database runs inside
+// it. If another buyer's write could come in between, the exit code is 3. --overlap then finds the race
+// in the cases that it can explore.
 func TestAppCatalog(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// An appCase is one of examples/ and the expected result of its search.
+// An appCase is a file of examples/ and the expected result of its search.
 type appCase struct {
 	file              string // in examples/
 	events            string
@@ -27,8 +27,8 @@ type appCase struct {
 	quick             bool // in make test; the others only in make soak
 }
 
-// appCases are the examples with their results. For two buyers that read, write and insert, there
-// are 10 schedules, of which 6 break.
+// appCases are the examples with their results. If two buyers read, write and insert without a lock,
+// there are 10 schedules, and 6 of them are violations.
 var appCases = []appCase{
 	{file: "python/naive.yaml", orders: 10, violating: 6, quick: true},
 	{file: "python/for-update.yaml", orders: 8, quick: true},
@@ -56,7 +56,6 @@ var appCases = []appCase{
 	{file: "saleor/mended.yaml", orders: 8},
 }
 
-// name returns the name of the subtest.
 func (c appCase) name() string {
 	name := strings.TrimSuffix(c.file, ".yaml")
 	if c.events != "" {
@@ -71,7 +70,7 @@ func exploreApp(t testing.TB, file string, args ...string) (code int, stdout, st
 	return shoptest.Run(t, append([]string{"explore", "--app", file}, args...)...)
 }
 
-// search returns the result of a search and its exit code. Standard output has nothing but the JSON.
+// search returns the result of a search and its exit code. Standard output contains only the JSON.
 func search(t *testing.T, file string, args ...string) (code int, r explore.Report, stderr string) {
 	t.Helper()
 	code, stdout, stderr := exploreApp(t, file, append(args, "--json", "--budget", "10m", "--save", filepath.Join(t.TempDir(), "witness.json"))...)
@@ -83,7 +82,6 @@ func search(t *testing.T, file string, args ...string) (code int, r explore.Repo
 	return code, r, stderr
 }
 
-// appFile writes the file of a program under test, and returns its path.
 func appFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "oversell.yaml")
@@ -91,7 +89,7 @@ func appFile(t *testing.T, text string) string {
 	return file
 }
 
-// absolute returns a path as the file of a program needs it: it is in another folder.
+// absolute returns an absolute path, since the file of a program is in another folder.
 func absolute(t testing.TB, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
@@ -99,7 +97,7 @@ func absolute(t testing.TB, path string) string {
 	return path
 }
 
-// search searches the example.
+// search returns the result of a search of the example.
 func (c appCase) search(t *testing.T, args ...string) explore.Report {
 	t.Helper()
 	if c.events != "" {
@@ -112,7 +110,6 @@ func (c appCase) search(t *testing.T, args ...string) explore.Report {
 	return r
 }
 
-// found compares a search with the table.
 func (c appCase) found(t testing.TB, r explore.Report) {
 	t.Helper()
 	if r.Void > 0 || !r.Complete || r.Explored != c.orders || r.Violations != c.violating {
@@ -133,7 +130,7 @@ func TestApp(t *testing.T) {
 	}
 }
 
-// TestAppKilled: when the explorer dies, nothing of it remains.
+// TestAppKilled: after the explorer is killed, none of its processes remains.
 func TestAppKilled(t *testing.T) {
 	t.Parallel()
 	file := shoptest.Example(t, "python/redis-lock.yaml")
@@ -167,7 +164,7 @@ func TestAppBudget(t *testing.T) {
 	}
 }
 
-// TestAppReduction: the full search and the reduced one have the same verdicts.
+// TestAppReduction: a search with --full has the same verdicts as the reduced search.
 func TestAppReduction(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	for _, c := range appCases {
@@ -184,8 +181,8 @@ func TestAppReduction(t *testing.T) {
 	}
 }
 
-// TestAppHeldBack: the explorer, the program and the servers share a tenth of a processor. Each
-// example has its usual result, or its runs are discarded, but it never has another verdict.
+// TestAppHeldBack: the explorer, the program and the servers share a tenth of a processor. Each example
+// has its usual result, or the explorer discards runs. The verdict is never wrong.
 func TestAppHeldBack(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	for _, c := range appCases {
@@ -243,7 +240,6 @@ func heldBack(t *testing.T, cmd *exec.Cmd) {
 	cmd.Path = "/bin/sh"
 }
 
-// limit creates a control group.
 func limit(group string, limits map[string]string) error {
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// wideShop writes a file for testdata/wide/shop.py, whose buyers send 98 commands each.
+// wideShop writes a file for testdata/wide/shop.py. There, each buyer sends 98 commands.
 func wideShop(t *testing.T) string {
 	t.Helper()
 	shoptest.Needs(t, "python3")
@@ -30,14 +30,14 @@ watch: SELECT "stockAllocated" AS allocated, (SELECT count(*) FROM order_line) A
 `, absolute(t, "testdata/wide")))
 }
 
-// wideReplay is the schedule in which buyer 2 buys after buyer 1 has read the stock, and before it writes.
+// wideReplay is a schedule in which buyer 2 buys between buyer 1's read of the stock and its write.
 const wideReplay = "v1:wide:b2:s1:1*65.2*98.1*33"
 
-// leftOut matches the line that counts the commands which are not shown.
+// leftOut matches the line with the number of commands that are not shown.
 var leftOut = regexp.MustCompile(`left out: (\d+) commands`)
 
-// TestAppFold: of two buyers with 98 commands each, people see what has to do with the race, with short
-// statements. --verbose and JSON have everything.
+// TestAppFold: if two buyers send 98 commands each, the text shows only those that matter for the race,
+// with short statements. --verbose and JSON contain all commands.
 func TestAppFold(t *testing.T) {
 	tier.Soak(t, "starts programs and servers; the tests of internal/explore/fold cover it")
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestAppFold(t *testing.T) {
 	}
 }
 
-// cellText joins the lines of each cell of a table, and each run of spaces.
+// cellText joins the lines of each cell of a table, and reduces each run of spaces to one space.
 func cellText(table string) string {
 	var rows, cells []string
 	flush := func() {

@@ -29,8 +29,8 @@ type badCase struct {
 	name    string
 	old, by string   // a text in the file of ownServers, and its replacement
 	file    string   // replaces the whole file
-	args    []string // in addition to --app FILE
-	under   string   // a line for sh that runs the shop as "$@"
+	args    []string // flags in addition to --app FILE
+	under   string   // a command line for sh, in which "$@" runs the shop
 	noPath  bool     // PATH contains no program
 	says    []string // the error line must contain all of them
 	soak    bool     // only in make soak
@@ -45,7 +45,7 @@ type ownServers struct {
 	shop     string  // the path of examples/python/shop.py
 }
 
-// startOwnServers starts them, with a shop's tables and a password on Redis.
+// startOwnServers starts the servers, with a shop's tables and a password on Redis.
 func startOwnServers(t *testing.T) ownServers {
 	t.Helper()
 	s := ownServers{
@@ -84,7 +84,6 @@ func startOwnServers(t *testing.T) ownServers {
 	return s
 }
 
-// file describes a valid shop.
 func (s ownServers) file() string {
 	return `name: bad
 run: python3 ` + s.shop + ` naive
@@ -101,10 +100,8 @@ never:
 `
 }
 
-// port returns the port of an address.
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// untouched fails the test if the tables have changed.
 func (s ownServers) untouched(t *testing.T) {
 	t.Helper()
 	var stock, orders int
@@ -113,7 +110,7 @@ func (s ownServers) untouched(t *testing.T) {
 	}
 }
 
-// TestAppOwnServers uses servers that existed before the explorer.
+// TestAppOwnServers uses servers that the explorer has not started.
 func TestAppOwnServers(t *testing.T) {
 	t.Parallel()
 	shoptest.Example(t, "python/naive.yaml")
@@ -123,8 +120,8 @@ func TestAppOwnServers(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { killedOnOwnServers(t, s) })
 }
 
-// badInput: each mistake ends the command with 2 and one line that names it, and leaves
-// nothing behind. A mistake that is found before the first run leaves the tables unchanged.
+// badInput: each mistake gives exit code 2 and one line that names the mistake, and no process remains.
+// If the explorer finds the mistake before the first run, it does not change the tables.
 func badInput(t *testing.T, s ownServers) {
 	t.Helper()
 	t.Run("before a run", func(t *testing.T) {
@@ -141,7 +138,7 @@ func badInput(t *testing.T, s ownServers) {
 	}
 }
 
-// check runs the shop and checks its exit.
+// check runs the command, and checks its exit code and its error line.
 func (c badCase) check(t *testing.T, s ownServers) {
 	t.Helper()
 	if c.soak {
@@ -188,7 +185,7 @@ func (c badCase) check(t *testing.T, s ownServers) {
 	t.Log(line)
 }
 
-// badFlags have a valid file.
+// badFlags are cases with a valid file and wrong flags.
 func (s ownServers) badFlags() []badCase {
 	return []badCase{
 		{name: "a crash of one of one", old: "run:", by: "shared:", args: []string{"--events", "crash"}, says: []string{"all buyers share one instance", "give `run:`"}},
@@ -201,7 +198,7 @@ func (s ownServers) badFlags() []badCase {
 	}
 }
 
-// badPrograms do not serve, or their connections cannot be gated.
+// badPrograms are cases in which the program does not serve, or its connections cannot be gated.
 func (s ownServers) badPrograms() []badCase {
 	shop := "run: python3 "
 	attach := func(pid, gate string) string {
@@ -236,7 +233,7 @@ never: [ "SELECT 1 WHERE false" ]
 	}
 }
 
-// badHosts name servers that do not exist, or that must not be touched.
+// badHosts are cases with servers that do not exist, or that the explorer must not touch.
 func (s ownServers) badHosts() []badCase {
 	mysql, postgres := "mysql: "+s.mysql.URL(), strings.Replace(s.postgres.URL(), "shop:", "shop:not", 1)
 	elsewhere := "mysql: mysql://shop:secret@192.0.2.77:3306/shop"
@@ -261,7 +258,7 @@ func (s ownServers) badHosts() []badCase {
 	}
 }
 
-// badRuns have a mistake that is found only after the tables were reset.
+// badRuns are cases with a mistake that the explorer can find only after the reset.
 func (s ownServers) badRuns() []badCase {
 	never := "SELECT * FROM items WHERE stock < 0"
 	return []badCase{
@@ -279,8 +276,9 @@ func (s ownServers) badRuns() []badCase {
 	}
 }
 
-// nobodyBuys: if the program sells nothing to a buyer that comes alone, a search proves nothing and is
-// refused. The result of --app-check is still printed. If it refuses only one of two buyers, the search runs.
+// nobodyBuys: if the program sells nothing to a buyer that comes alone, a search would prove nothing,
+// so the command refuses to run it. --app-check still prints its result. If the program refuses only
+// one of two buyers, the search runs.
 func nobodyBuys(t *testing.T, s ownServers) {
 	t.Helper()
 	const (
@@ -290,7 +288,7 @@ func nobodyBuys(t *testing.T, s ownServers) {
 	for _, c := range []struct {
 		name, old, by string
 		command       []string
-		answer        string // the answer to both; "": one of them is sold a unit
+		answer        string // the answer to both buyers; "": the program sells to one of them
 		prints        string
 	}{
 		{"a sale by another answer", "sold: 200\nnever:\n  - SELECT * FROM items WHERE stock < 0\n  - SELECT 1 FROM orders HAVING count(*) <> :sold\n", "sold: 303\nnever: [ SELECT * FROM items WHERE stock < 0 ]\n", []string{"explore"}, "200 bought", ""},
@@ -318,16 +316,16 @@ func nobodyBuys(t *testing.T, s ownServers) {
 	}
 }
 
-// othersPort is the beginning of a line for sh: another process has the program's port, and has
-// answered that it is ready, before the program starts. The program must run until then, or its end
-// would be reported instead.
+// othersPort is the beginning of a command line for sh. Before the program starts, another process
+// takes the program's port and answers the readiness check. The program must not end earlier, or the
+// error would be about its end.
 const othersPort = `>
   log=$(mktemp -p .); python3 -m http.server 8080 --bind 127.0.0.1 2>$log &
   until grep -q GET $log; do sleep 0.05; done;
   exec `
 
-// insistsOnTLS is a MySQL client that requests TLS even if it is not offered
-// (Protocol::SSLRequest), as some do.
+// insistsOnTLS is a MySQL client that requests TLS even if the server does not offer it
+// (Protocol::SSLRequest), as some clients do.
 const insistsOnTLS = `import os, socket, struct
 s = socket.create_connection(("127.0.0.1", int(os.environ["MYSQL_PORT"])))
 s.recv(4096)
@@ -336,7 +334,6 @@ print(s.recv(4096))
 raise SystemExit(1)
 `
 
-// answers500 never becomes ready.
 const answers500 = `from http.server import BaseHTTPRequestHandler, HTTPServer
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
@@ -350,12 +347,11 @@ print("started", flush=True)
 server.serve_forever()
 `
 
-// savedElsewhere was written by --save for another program.
 const savedElsewhere = `{"version":1,"program":"other","buyers":2,"events":[],"verdict":"broken","why":"","schedule":"v1:other:b2:s1:1.2",
 "steps":[{"buyer":1,"token":"1","name":"SELECT 1","server":"mysql"},{"buyer":2,"token":"2","name":"SELECT 1","server":"mysql"}]}`
 
-// killedOnOwnServers: when the explorer is killed during a run, its processes and connections end.
-// The user's own servers have their earlier settings, and no lease is kept for long.
+// killedOnOwnServers: when the explorer is killed during a run, its processes and connections end. The
+// user's servers have their earlier settings, and every lease that the explorer extended expires soon.
 func killedOnOwnServers(t *testing.T, s ownServers) {
 	t.Helper()
 	ctx := t.Context()
@@ -403,7 +399,6 @@ func serverSettings(t *testing.T, db *sql.DB, client *redis.Client) map[string]s
 	return all
 }
 
-// pairs adds the rows of a query with two columns.
 func pairs(ctx context.Context, db *sql.DB, query string, to map[string]string) error {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {

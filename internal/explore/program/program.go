@@ -28,7 +28,7 @@ type Program struct {
 	Runner  *target.Runner
 }
 
-// Open starts the servers and the program. Of c, it uses only Events, Tries and Split.
+// Open starts the servers and the program. It uses only the fields Events, Tries and Split of c.
 func Open(ctx context.Context, p *app.App, c explore.Config) (_ *Program, err error) {
 	o := &Program{app: p}
 	defer func() {
@@ -54,8 +54,8 @@ func (p *Program) Close() (err error) {
 	return err
 }
 
-// Send sets the requests of the buyers for the next Check, one or as many as before, and keeps the programs and
-// their servers. An explorer from before must not be used any more.
+// Send replaces the requests of the buyers, by one or by as many as before. The programs and servers
+// keep running. Afterwards, call Check, and do not use an earlier Explorer.
 func (p *Program) Send(ctx context.Context, buyers ...app.Request) error {
 	next, err := p.Runner.Next(ctx, buyers)
 	if err == nil {
@@ -64,7 +64,7 @@ func (p *Program) Send(ctx context.Context, buyers ...app.Request) error {
 	return err
 }
 
-// Explorer returns a search of the program's schedules, and completes its config.
+// Explorer returns an Explorer of the program's schedules, and completes config.
 func (p *Program) Explorer(config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	config.Servers, config.Racing = p.servers.Versions(), p.Runner.Racing()
 	config.Progress = func(explored, violations int) {
@@ -73,8 +73,8 @@ func (p *Program) Explorer(config *explore.Config, progress func(format string, 
 	return explore.NewOn(*config, p.Runner, nil)
 }
 
-// Begin checks each buyer alone and returns a search, as Explorer does. The error is that of a program
-// that cannot be explored, in one line.
+// Begin checks each buyer alone and then returns an Explorer. If the program cannot be explored, the
+// error says why in one line.
 func (p *Program) Begin(ctx context.Context, config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	seen, err := p.Runner.Check(ctx)
 	if err == nil {
@@ -86,8 +86,8 @@ func (p *Program) Begin(ctx context.Context, config *explore.Config, progress fu
 	return p.Explorer(config, progress)
 }
 
-// Unavailable returns why no program can be explored on this machine, in one line with the remedy; nil
-// if one can.
+// Unavailable returns an error if this machine cannot explore programs: one line with the reason and
+// the remedy.
 func Unavailable() error {
 	space, err := process.NewNetwork()
 	if err != nil {
@@ -96,7 +96,7 @@ func Unavailable() error {
 	return space.Close()
 }
 
-// Search runs the search. If ctx ends it, the report covers the schedules so far, without an error.
+// Search runs the search. If ctx ends, Search returns a report of the schedules so far, and no error.
 func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (explore.Report, error) {
 	result, err := x.Search(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -105,7 +105,7 @@ func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (ex
 	return explore.NewReport(config, result), nil
 }
 
-// Events parses --events for a program, which has no event renew.
+// Events parses --events for a program. The event renew does not exist for programs.
 func Events(names []string) ([]explore.Event, error) {
 	all := explore.ProgramEvents()
 	for _, name := range names {
@@ -120,7 +120,7 @@ func Events(names []string) ([]explore.Event, error) {
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// Rush sends bursts of buyers. If one fails, it returns the bursts before it and the error.
+// Rush sends bursts of buyers. If a burst fails, Rush returns the error and the earlier bursts.
 func (p *Program) Rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
 	begun, n, broken := time.Now(), 0, 0
 	progress("%s: a rush", p.app.Name)

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A Replay is the value of --replay: a replay string, or a file of --save. It sets the buyers and
-// events of the run, unless flags do, and whether statements are held inside the server.
+// A Replay is the value of --replay: a replay string, or a file of --save. It determines the buyers and
+// events of the run, unless flags do, and whether the run holds statements inside the server.
 type Replay struct {
 	Buyers  int
 	Events  []explore.Event
@@ -19,7 +19,7 @@ type Replay struct {
 	Saved   *explore.Saved // nil: a replay string
 }
 
-// ReadReplay reads a replay string, or the file with that name.
+// ReadReplay reads a replay string, or the file with the name text.
 func ReadReplay(text string) (*Replay, error) {
 	line, wrong := explore.ParseSchedule(text)
 	if wrong == nil {
@@ -40,7 +40,6 @@ func ReadReplay(text string) (*Replay, error) {
 	return &Replay{Buyers: saved.Buyers, Events: saved.Events, Overlap: saved.Overlap, Fits: fits, Saved: saved}, nil
 }
 
-// eventsIn returns the events of a program in a replay string.
 func eventsIn(tokens []string) []explore.Event {
 	return slices.DeleteFunc(explore.ProgramEvents(), func(e explore.Event) bool {
 		return !slices.ContainsFunc(tokens, func(token string) bool { return strings.HasPrefix(token, string(e)) })

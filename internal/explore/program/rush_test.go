@@ -17,7 +17,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// verifyApp runs `shop verify --app` in a separate process, as a user does.
 func verifyApp(t *testing.T, file string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return shoptest.Run(t, append([]string{"verify", "--app", file}, args...)...)
@@ -39,7 +38,7 @@ func verifiedFile(t *testing.T, file string, args ...string) (code int, r findin
 	return code, r, stderr
 }
 
-// roundsOf fails the test unless the rush has that many rounds.
+// roundsOf returns the bursts of a rush. It fails the test if their number is wrong.
 func roundsOf(t *testing.T, r *findings.Rush, want int) []target.Crowd {
 	t.Helper()
 	if len(r.Rounds) != want {
@@ -48,7 +47,7 @@ func roundsOf(t *testing.T, r *findings.Rush, want int) []target.Crowd {
 	return r.Rounds
 }
 
-// TestVerifyAppBreaks: the search certainly shows the violation; the rush may miss it.
+// TestVerifyAppBreaks: the search finds the violation. The bursts may miss it.
 func TestVerifyAppBreaks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -80,7 +79,7 @@ func TestVerifyAppBreaks(t *testing.T) {
 	}
 }
 
-// TestVerifyAppRushBreaks: two buyers do not break this shop, but a rush does.
+// TestVerifyAppRushBreaks: a burst finds a violation that needs more than two buyers.
 func TestVerifyAppRushBreaks(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
@@ -101,7 +100,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 	}
 }
 
-// TestVerifyAppSerial: a rush whose commands never overlapped proves nothing.
+// TestVerifyAppSerial: a burst is inconclusive if no commands of two buyers overlapped.
 func TestVerifyAppSerial(t *testing.T) {
 	tier.Soak(t, "TestCrowd of internal/explore/target has a burst without overlap")
 	t.Parallel()
@@ -115,7 +114,8 @@ func TestVerifyAppSerial(t *testing.T) {
 	}
 }
 
-// TestVerifyAppEnds: a shop that dies fails its buyers, and no further round follows.
+// TestVerifyAppEnds: if the shop dies during a burst, the verdict is failed, and no further burst
+// follows.
 func TestVerifyAppEnds(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
@@ -126,8 +126,8 @@ func TestVerifyAppEnds(t *testing.T) {
 	}
 }
 
-// TestVerifyAppLate: stock and records are read when all work is done and not when all buyers are
-// answered.
+// TestVerifyAppLate: the command reads stock and records after the shop's last work, which may end
+// after the last answer.
 func TestVerifyAppLate(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
@@ -139,7 +139,7 @@ func TestVerifyAppLate(t *testing.T) {
 	}
 }
 
-// TestVerifyAppDeadlock: in a rush only the server ends a deadlock, after its own time-out.
+// TestVerifyAppDeadlock: during a burst, only the server ends a deadlock, after its own time-out.
 func TestVerifyAppDeadlock(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// setupShop writes a file for testdata/setup/shop.py.
 func setupShop(t *testing.T, more string) string {
 	t.Helper()
 	shoptest.Needs(t, "python3")
@@ -30,8 +29,8 @@ never: [ SELECT 1 FROM orders HAVING count(*) <> :sold ]
 `, absolute(t, "testdata/setup"), absolute(t, "../../../examples/schema.sql"))+more)
 }
 
-// TestAppSetup: a shop that answers 200 to a refusal, that must be reset over HTTP, and whose instances
-// need a HOME each. Without one of these keys it cannot be explored.
+// TestAppSetup: this shop answers a refusal with 200, must be reset over HTTP, and needs a HOME for
+// each instance. If a key for one of these is missing, the shop cannot be explored.
 func TestAppSetup(t *testing.T) {
 	tier.Soak(t, "no other test has it: a reset over HTTP, and a HOME for each instance")
 	t.Parallel()
@@ -63,8 +62,8 @@ func TestAppSetup(t *testing.T) {
 	}
 }
 
-// TestAppCheckRestarts: each buyer alone leaves a lock behind, so its program is restarted before the
-// reset over HTTP. A rule with :sold makes the check also send the buyers one after the other.
+// TestAppCheckRestarts: each buyer alone leaves a lock, so the explorer restarts the program before the
+// reset over HTTP. Because of a rule with :sold, the check also sends the buyers one after the other.
 func TestAppCheckRestarts(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
@@ -78,7 +77,7 @@ func TestAppCheckRestarts(t *testing.T) {
 	}
 }
 
-// TestAppCheckJSON: --app-check --json has what the text has.
+// TestAppCheckJSON: the JSON of --app-check contains the same facts as the text.
 func TestAppCheckJSON(t *testing.T) {
 	tier.Soak(t, "no other test has it: the JSON of --app-check")
 	t.Parallel()
@@ -96,7 +95,7 @@ func TestAppCheckJSON(t *testing.T) {
 	}
 }
 
-// copied returns a folder with files of examples/ and no file that describes the shop.
+// copied returns a folder with files of examples/, without an oversell.yaml.
 func copied(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,20 +107,20 @@ func copied(t *testing.T, files ...string) string {
 	return dir
 }
 
-// TestInit: shop init drafts a file for a shop of examples/ that the search accepts as it is, and the
-// search finds the known violation. The shop in Python needs an edit of one marked line.
+// TestInit: for a shop of examples/, shop init drafts a file with which the search finds the known
+// violations. The file of the shop in Python needs an edit of one marked line.
 func TestInit(t *testing.T) {
 	tier.Soak(t, "no other test has it: a search with a drafted file")
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		files    []string
-		edits    map[string]string // of marked lines
+		edits    map[string]string // edits of marked lines
 		violated int
 	}{
 		{"node", []string{"node/server.mjs", "node/package.json", "schema.sql"}, nil, 6},
 		{"python", []string{"python/shop.py", "schema.sql"}, map[string]string{
-			"run: python3 shop.py ": "run: python3 shop.py naive ", // it requires a mode
+			"run: python3 shop.py ": "run: python3 shop.py naive ", // shop.py requires a mode
 		}, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,8 +161,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestMigrate: the command of `migrate` creates the tables through the gates, with the variables of `env`.
-// A command that fails is one line with its last output.
+// TestMigrate: the command of `migrate` creates the tables through the gates, with the variables of
+// `env`. If it fails, the error is one line with the command's last output.
 func TestMigrate(t *testing.T) {
 	tier.Soak(t, "no other test has it: a migration through the gates")
 	t.Parallel()

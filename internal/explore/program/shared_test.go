@@ -18,7 +18,7 @@ import (
 type sharedCase struct {
 	mode              string
 	node              bool // otherwise Python, with a thread for each request
-	pool              int  // connections; 0: one for each request
+	pool              int  // number of connections; 0: one for each request
 	requests          []string
 	orders, violating int
 	quick             bool // in make test
@@ -32,9 +32,8 @@ func (c sharedCase) name() string {
 	return fmt.Sprintf("%s/%s,pool=%d", language, c.mode, c.pool)
 }
 
-// sharedCases has programs that share one instance. A program that guards the sale with a mutex is
-// correct there. Requests are steps, so there are more schedules than with an instance for each
-// buyer.
+// sharedCases are programs in which all buyers share one instance, so a mutex can protect the sale.
+// Sending a request is a step, too, so there are more schedules than with one instance per buyer.
 var sharedCases = []sharedCase{
 	{mode: "naive", orders: 96, violating: 60},
 	{mode: "naive", pool: 4, orders: 96, violating: 60},
@@ -45,7 +44,7 @@ var sharedCases = []sharedCase{
 	{mode: "early", orders: 21, violating: 10},
 	{mode: "early", pool: 4, orders: 21, violating: 10},
 	{mode: "trying", orders: 12, violating: 6},
-	// Two buyers deadlock: each run with a deadlock ends an instance.
+	// Two buyers can deadlock. After each run with a deadlock, the explorer restarts the instance.
 	{mode: "basket", requests: []string{"A,B", "B,A"}, orders: 12, violating: 4},
 	{mode: "naive", node: true, pool: 4, orders: 96, violating: 60},
 	{mode: "naive", node: true, pool: 1, orders: 5, violating: 1},
@@ -82,7 +81,7 @@ schema: %s/schema.sql
 `, c.mode, line, c.mode, c.pool, modules, dir), buyers)
 }
 
-// writeApp adds the common part: the stock, and the rule.
+// writeApp writes a file with the given parts, and with the stock and the rule.
 func writeApp(t *testing.T, head, buyers string) string {
 	t.Helper()
 	return appFile(t, head+buyers+`
@@ -111,7 +110,8 @@ func (c sharedCase) found(t *testing.T) explore.Report {
 	return r
 }
 
-// TestShared: a mutex in the process is effective if all buyers share one instance.
+// TestShared: the search finds the mistakes of programs with one instance for all buyers, and no
+// violation of a program with a correct mutex.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	for _, c := range sharedCases {
@@ -132,8 +132,9 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestScattered: while a buyer waits for a constant from another pool, the first pool lends the connection of its
-// transaction to another buyer. A program that keeps the connection is correct.
+// TestScattered: while a buyer waits for a constant over another pool, the first pool can lend the
+// connection with the buyer's transaction to another buyer. A program that keeps the connection is
+// correct.
 func TestScattered(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	t.Parallel()
@@ -151,8 +152,9 @@ func TestScattered(t *testing.T) {
 	}
 }
 
-// TestAppPooler: a lock of the session behind PgBouncer, which may release it on another connection if it lends one
-// for a transaction only. If it takes the oldest connection, the search finds the sale without the lock.
+// TestAppPooler: a program takes a session lock behind PgBouncer. If PgBouncer lends connections per
+// transaction, the program may release the lock on another connection. If PgBouncer also takes the
+// oldest connection first, the search finds a sale without the lock.
 func TestAppPooler(t *testing.T) {
 	tier.Soak(t, "needs PgBouncer")
 	t.Parallel()
@@ -192,8 +194,8 @@ pool_mode = %s
 	}
 }
 
-// TestPauses: another buyer moves while one pauses in the program. The pool may lend it the
-// connection that has the lock. A program that keeps its connection is correct.
+// TestPauses: while a buyer pauses in the program, the pool may lend another buyer the connection that
+// holds the lock. A program that keeps its connection is correct.
 func TestPauses(t *testing.T) {
 	tier.Soak(t, "no other test has it: a replay of a pause in a program")
 	t.Parallel()
@@ -221,8 +223,8 @@ func TestPausesFound(t *testing.T) {
 	}
 }
 
-// columnsOfEarly: a mutex may wake another buyer than the one that unlocked it, so each buyer has
-// one transaction.
+// columnsOfEarly: after an unlock, the mutex may wake another buyer. The witness must still show one
+// transaction for each buyer.
 func columnsOfEarly(t *testing.T, r explore.Report) {
 	t.Helper()
 	begun := map[int]int{}
@@ -236,7 +238,8 @@ func columnsOfEarly(t *testing.T, r explore.Report) {
 	}
 }
 
-// TestSharedNotKnown: a buyer that waits for the mutex would send the same command as its holder.
+// TestSharedNotKnown: the explorer discards a run in which a command may come from the holder of the
+// mutex or from a waiting buyer.
 func TestSharedNotKnown(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")
@@ -251,7 +254,7 @@ func TestSharedNotKnown(t *testing.T) {
 	}
 }
 
-// TestSharedOneAtATime: a program without concurrency proves nothing.
+// TestSharedOneAtATime: the explorer refuses a program that takes one request at a time.
 func TestSharedOneAtATime(t *testing.T) {
 	t.Parallel()
 	code, _, stderr := search(t, sharedCase{mode: "single"}.file(t))

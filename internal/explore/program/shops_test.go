@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// exploreShop runs the documented script of examples/NAME, which installs a shop that people run, and
-// returns the report of its search. The script must exit with that code.
+// exploreShop runs the documented script of examples/NAME, which installs a public shop and searches
+// it. It returns the report of the search, and fails the test if the exit code is not code.
 func exploreShop(t *testing.T, name string, code int, args ...string) (r explore.Report) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")
@@ -36,7 +36,7 @@ func exploreShop(t *testing.T, name string, code int, args ...string) (r explore
 	return r
 }
 
-// TestVendure and TestMedusa: the shop, as npm publishes it, sells its last unit twice.
+// TestVendure and TestMedusa: the shop that npm installs sells its last unit twice.
 func TestVendure(t *testing.T) { sellsTwice(t, "vendure") }
 
 func TestMedusa(t *testing.T) { sellsTwice(t, "medusa") }
@@ -48,8 +48,8 @@ func sellsTwice(t *testing.T, shop string) {
 	exploreShop(t, shop, shoptest.Broken, "--budget", "10m", "--first")
 }
 
-// TestTryton: the shop assigns its last unit to a sale and to a transfer from the shelf, but never to two
-// sales: a real shop whose locks hold.
+// TestTryton: this public shop can assign its last unit both to a sale and to a transfer from the
+// shelf. Its locks work for two sales.
 func TestTryton(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	shoptest.Needs(t, "apt-get")
@@ -63,8 +63,8 @@ func TestTryton(t *testing.T) {
 	}
 }
 
-// TestBetterAuth: version 1.3 accepts an API key for one request twice, unless its write is conditional. Version
-// 1.7 may refuse both requests, unless a key that is used up stays.
+// TestBetterAuth: version 1.3 accepts an API key for one request twice, except with a conditional
+// write. Version 1.7 may refuse both requests, except if it keeps a key that is used up.
 func TestBetterAuth(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	shoptest.Needs(t, "node", "npm")
@@ -83,8 +83,8 @@ func TestBetterAuth(t *testing.T) {
 	}
 }
 
-// TestShopScripts: the scripts of examples/ exit with the code of the tool and delete their folder, also
-// if they are interrupted. Without the tool they install nothing. Stand-ins replace the tool and npm.
+// TestShopScripts: the scripts of examples/ exit with the code of the tool and delete their folder,
+// even after an interrupt. Without the tool, they install nothing. Stand-ins replace the tool and npm.
 func TestShopScripts(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh is not installed")
@@ -93,7 +93,7 @@ func TestShopScripts(t *testing.T) {
 	tool := filepath.Join(bin, "tool")
 	for file, script := range map[string]string{
 		filepath.Join(bin, "npm"):  "echo installed",
-		filepath.Join(bin, "dpkg"): "", // the packages are there
+		filepath.Join(bin, "dpkg"): "", // the packages seem to be installed
 		tool:                       `[ -f "$3" ] || exit 9; [ -z "${INTERRUPT:-}" ] || kill -TERM $PPID; exit 3`,
 	} {
 		require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o700))

@@ -22,8 +22,8 @@ type statementShop struct {
 	database string // mysql or postgres
 	sql      []string
 	buyers   string // the key of the file; "": two buyers of item 1
-	fails    string // status if the server refuses a statement; "": 500; "-": no answer
-	never    string // the rule; "": one that no sale breaks; "-": none
+	fails    string // the program's status after a refused statement; "": 500; "-": no answer
+	never    string // the rule; "": a rule that no sale breaks; "-": no rule
 	more     string // further lines of the file
 	schema   string // further statements of the schema
 	reset    string // a further statement of the reset
@@ -65,7 +65,8 @@ sold: 200
 %[7]s`, dir, s.database, env, port, cmp.Or(s.buyers, "buyer: POST http://127.0.0.1:8080/buy?1"), never, s.more, schema, cmp.Or(s.reset, "SELECT 1")))
 }
 
-// staleSnapshot takes the lock after the snapshot, so PostgreSQL refuses a buyer that has waited.
+// staleSnapshot takes the snapshot before the lock, so PostgreSQL refuses the write of a buyer that has
+// waited.
 var staleSnapshot = []string{
 	"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT pg_advisory_xact_lock(1)",
 	"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0", "INSERT INTO orders VALUES (1)", "COMMIT",
@@ -74,8 +75,8 @@ var staleSnapshot = []string{
 // crossed updates two rows in the order of the basket: two baskets may deadlock.
 var crossed = []string{"BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {0}", "UPDATE items SET stock = stock - 1 WHERE id = {1}", "COMMIT"}
 
-// TestAppAnswers: a failure or a missing answer breaks the promise while every server is healthy.
-// A refusal does not, unless a rule forbids it.
+// TestAppAnswers: a failure or a missing answer is a violation while every server is healthy. A refusal
+// is none, unless a rule forbids it.
 func TestAppAnswers(t *testing.T) {
 	tier.Soak(t, "no other test has it: answers in a search of a program")
 	t.Parallel()
@@ -85,7 +86,7 @@ func TestAppAnswers(t *testing.T) {
 		shop    statementShop
 		args    []string
 		code    int
-		why     string // verdict and reason of the witness begin so; "": there is no witness
+		why     string // beginning of the witness's verdict and reason; "": there is no witness
 		answers []string
 	}{
 		{"a stale snapshot", statementShop{database: "postgres", sql: staleSnapshot}, nil, shoptest.Broken, "failed: buyer 2 was answered 500, and every server is healthy", []string{"200", "500"}},
@@ -118,8 +119,8 @@ func TestAppAnswers(t *testing.T) {
 	}
 }
 
-// TestAppWithoutRules: without a rule, each schedule must end like the buyers one after the other. A table or
-// value that cannot be compared is named before the search.
+// TestAppWithoutRules: without a rule, each schedule must end like a serial order of the buyers. If a
+// table or value cannot be compared, the error names it before the search.
 func TestAppWithoutRules(t *testing.T) {
 	t.Parallel()
 	const check, take = "UPDATE items SET stock = stock WHERE id = 1 AND stock = 2", "UPDATE items SET stock = stock - 2 WHERE id = 1"
@@ -156,8 +157,8 @@ func TestAppWithoutRules(t *testing.T) {
 	}
 }
 
-// TestAppRuleAboutAnswers: the explorer checks a rule about answers only after all buyers have
-// come. --app-check rejects a rule that is broken after the reset or when buyers come one by one.
+// TestAppRuleAboutAnswers: the explorer checks a rule about answers only after all buyers have answers.
+// --app-check rejects a rule that is broken after the reset, or if the buyers come one after the other.
 func TestAppRuleAboutAnswers(t *testing.T) {
 	tier.Soak(t, "no other test has it: when a search of a program checks such a rule")
 	t.Parallel()
@@ -175,7 +176,7 @@ func TestAppRuleAboutAnswers(t *testing.T) {
 	}
 }
 
-// Two sales in one command, with the items of the request in its order, as a basket does.
+// Two sales in one command, for the two items of a request, in the order of the request.
 const (
 	twoRows     = "UPDATE items SET stock = stock - 1 WHERE id = {0}; UPDATE items SET stock = stock - 1 WHERE id = {1}"
 	crossing    = "buyers: [ 'POST http://127.0.0.1:8080/buy?1,2', 'POST http://127.0.0.1:8080/buy?2,1' ]"
@@ -190,8 +191,9 @@ END//
 `
 )
 
-// TestAppDivided: a statement that reads and then writes can hide a race inside one step. The
-// result names it if another buyer's write could come between. Exit code 3, unless the file accepts it.
+// TestAppDivided: a statement that reads and then writes can hide a race inside one step. If another
+// buyer's write could come in between, the result names the statement and the exit code is 3, unless
+// the file accepts it.
 func TestAppDivided(t *testing.T) {
 	t.Parallel()
 	const (
@@ -236,7 +238,7 @@ func TestAppDivided(t *testing.T) {
 	}
 }
 
-// The statements of TestAppOverlap. A program that sends countsOrders decides and writes in one statement.
+// The statements of TestAppOverlap. countsOrders decides and writes in one statement.
 const (
 	countsOrders = "INSERT INTO orders SELECT 1 FROM items WHERE id = 1 AND stock > 1 + (SELECT count(*) FROM orders)"
 	takesOne     = "UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 1"
@@ -244,16 +246,16 @@ const (
 	oneOrder     = "SELECT 1 FROM orders HAVING count(*) > 1"
 )
 
-// overlapping are programs that race inside one statement. The servers do so with two connections, too:
-// some of 400 pairs of such statements sell twice.
+// overlapping are programs with a race inside one statement. The race also happens without the
+// explorer: some of 400 pairs of such statements on two connections sold twice.
 var overlapping = map[string]statementShop{
 	"postgres": {database: "postgres", sql: []string{countsOrders}, never: oneOrder},
 	"mysql":    {database: "mysql", sql: []string{withoutLocks, countsOrders}, never: oneOrder},
 }
 
-// TestAppOverlap: --overlap finds a race inside one statement and replays it. It finds none in a statement
-// that is atomic, although another statement ran while that one was held. A race that it cannot show stays
-// exit code 3.
+// TestAppOverlap: --overlap finds a race inside one statement and replays it. It finds none in an
+// atomic statement, although another statement runs while it is held. For a statement that it cannot
+// explore, the exit code stays 3.
 func TestAppOverlap(t *testing.T) {
 	tier.Soak(t, "no other test has it: statements of a program that are held inside the servers")
 	t.Parallel()
@@ -291,10 +293,10 @@ func TestAppOverlap(t *testing.T) {
 
 const rowsBuyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST http://127.0.0.1:8080/buy?2,1"
 
-// TestAppRows: the search of a long program on PostgreSQL leaves out the orders of commands that use
-// different rows. A trigger writes a row that both buyers use, although no statement names it. This shop
-// breaks in an order that would then be left out. The same shop without the savepoints is too short for
-// this, and gives the same result.
+// TestAppRows: in the search of a long program on PostgreSQL, commands on different rows commute. Here
+// a trigger writes a row that both buyers use, although no statement names it. If the search ignored
+// the trigger, it would leave out the schedule that breaks the rule. Without the savepoints, the same
+// shop is too short for this reduction, and must give the same result.
 func TestAppRows(t *testing.T) {
 	tier.Soak(t, "a search of a program with 100 commands")
 	t.Parallel()
@@ -319,7 +321,7 @@ ALTER TABLE items ADD seen INT;`,
 	}
 }
 
-// padding returns statements that make a program long, and use no row.
+// padding returns statements that make a program long without using a row.
 func padding() (all []string) {
 	all = append(all, "BEGIN")
 	for n := range 50 {
@@ -328,8 +330,9 @@ func padding() (all []string) {
 	return append(all, "COMMIT")
 }
 
-// TestAppRowsAtRandom: random programs reach the same states with the search by rows as without it. The
-// padding turns it on. A rule that one third of the last states break shows which of them a search reaches.
+// TestAppRowsAtRandom: the search of a random program reaches the same final states with the comparison
+// of rows as without it. The padding turns the comparison on. About a third of the possible final
+// states break the rule, so the rule shows which of them a search reaches.
 func TestAppRowsAtRandom(t *testing.T) {
 	tier.Soak(t, "60 searches")
 	t.Parallel()
@@ -353,7 +356,7 @@ func TestAppRowsAtRandom(t *testing.T) {
 			}
 			buyers := rowsBuyers
 			switch {
-			case seed >= 8: // the first buyer has two transactions at once
+			case seed >= 8: // the first buyer opens two transactions at once
 				sql = []string{"BEGIN", "|BEGIN", "|" + strings.TrimPrefix(sql[0], "?"), "|COMMIT", sql[1], "COMMIT"}
 				buyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2,1\n  - POST http://127.0.0.1:8080/buy?2,1"
 			case dice.IntN(2) == 0:

@@ -16,10 +16,10 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestTraps has programs that an explorer easily misjudges, see testdata/traps. Skipped schedules
-// would hide the mistakes of the first two. The others are correct, except tables-twice. A wait
-// that was not noticed, or that was mistaken for an endless one, would cause a false alarm or a
-// discarded run.
+// TestTraps searches programs that an explorer can easily misjudge, see testdata/traps. If the search
+// skipped schedules, it would miss the mistakes of the first two programs. Most others are correct.
+// There, an explorer that overlooks a wait, or takes it for an endless one, would report a false
+// violation or discard a run.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -56,8 +56,9 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestAppCompound: a sale inside a stored procedure is one step, which hides its mistake. Each form
-// of the result says so, and the exit code is 3. A function that only reads is a remark.
+// TestAppCompound: a sale inside a stored procedure is one step, which hides the mistake in it. Each
+// output format says so, and the exit code is 3. For a function that only reads, the result contains a
+// note.
 func TestAppCompound(t *testing.T) {
 	tier.Soak(t, "TestAppDivided has the same exit code")
 	t.Parallel()
@@ -84,8 +85,8 @@ func TestAppCompound(t *testing.T) {
 	}
 }
 
-// TestAppGivesUp: a buyer that has more tries than --tries allows, and then goes on without the lock, leaves the
-// search incomplete. One that is refused then does not.
+// TestAppGivesUp: if a buyer tries more often than --tries allows, and then continues without the lock,
+// the search is incomplete. If the program then refuses the buyer, the search is complete.
 func TestAppGivesUp(t *testing.T) {
 	tier.Soak(t, "five searches; retry.TestGaveUp has the rule")
 	t.Parallel()
@@ -105,8 +106,8 @@ func TestAppGivesUp(t *testing.T) {
 	}
 }
 
-// TestAppRacesItself: a buyer that breaks a rule alone, with two commands under way at once, is the finding of the
-// search, and no mistake in the file.
+// TestAppRacesItself: if a single buyer breaks a rule with two simultaneous commands, the command
+// reports a violation, and not a mistake in the file.
 func TestAppRacesItself(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := exploreApp(t, trap(t, "races-itself"), "--first")
@@ -116,7 +117,8 @@ func TestAppRacesItself(t *testing.T) {
 	}
 }
 
-// TestAppReplayHolds: a saved schedule that no longer breaks is a result, too, in the format that was asked for.
+// TestAppReplayHolds: if a saved schedule no longer breaks a rule, the command prints that as a result,
+// in each format.
 func TestAppReplayHolds(t *testing.T) {
 	tier.Soak(t, "no other test has it: a saved schedule that no longer breaks")
 	t.Parallel()
@@ -138,7 +140,7 @@ func TestAppReplayHolds(t *testing.T) {
 	}
 }
 
-// TestAppIdleWithin: a buyer alone has as much time for its answer as the file says.
+// TestAppIdleWithin: `idle-within` is the maximum time until a buyer alone is answered.
 func TestAppIdleWithin(t *testing.T) {
 	t.Parallel()
 	file := trap(t, "timer")
@@ -152,8 +154,8 @@ func TestAppIdleWithin(t *testing.T) {
 	}
 }
 
-// TestAppStrays: a lock that is released on another connection than the one that has it proves nothing. A release
-// without a lock does no harm.
+// TestAppStrays: if a connection releases a lock that another connection holds, the exit code is 3. A
+// release without a lock changes nothing.
 func TestAppStrays(t *testing.T) {
 	tier.Soak(t, "no other test has it: a lock that another connection releases")
 	t.Parallel()
@@ -167,8 +169,9 @@ func TestAppStrays(t *testing.T) {
 	}
 }
 
-// TestAppHosts: a lock in the name of the host and the process holds for two processes of a host, and not for
-// two hosts of one name. Then the result says that the names were the same.
+// TestAppHosts: a lock whose holder is named by host and process id works for two processes on one
+// host. It fails for two hosts with the same name, and the result then says that the names were the
+// same.
 func TestAppHosts(t *testing.T) {
 	t.Parallel()
 	file := trap(t, "host-pid")
@@ -185,8 +188,8 @@ func TestAppHosts(t *testing.T) {
 	}
 }
 
-// TestLeakedLock: a lock that a buyer leaves on its idle connection gives the verdict leaked_lock,
-// with the command that took the lock. The lock does not affect the replay.
+// TestLeakedLock: if a buyer leaves a lock on its idle connection, the verdict is leaked_lock, with the
+// command that took the lock. The lock does not affect the replay.
 func TestLeakedLock(t *testing.T) {
 	t.Parallel()
 	for mode, has := range map[string]string{
@@ -201,8 +204,8 @@ func TestLeakedLock(t *testing.T) {
 	}
 }
 
-// TestDivergedServesOn: a program that sends other commands in some runs is not restarted after each
-// of them, since a start may take long.
+// TestDivergedServesOn: if some runs of a program diverge, the explorer does not restart the program
+// after each of them, since a start may take long.
 func TestDivergedServesOn(t *testing.T) {
 	tier.Soak(t, "no other test has it: the starts of a program whose runs diverge")
 	t.Parallel()
@@ -221,8 +224,8 @@ func TestDivergedServesOn(t *testing.T) {
 	}
 }
 
-// TestWaitRunsOut: if no other buyer can move, a limited wait expires, and the witness says so. A
-// wait without a limit is stalled.
+// TestWaitRunsOut: if no other buyer can move, a wait with a time limit expires, and the witness says
+// so. A buyer that waits without a limit is stalled.
 func TestWaitRunsOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -242,7 +245,7 @@ func TestWaitRunsOut(t *testing.T) {
 	}
 }
 
-// TestWatchLocked: rows that the program has locked are shown as locked, and do not block the
+// TestWatchLocked: the witness shows rows that the program has locked as locked. They do not block the
 // search.
 func TestWatchLocked(t *testing.T) {
 	tier.Soak(t, "no other test has it: locked rows under `watch:`")
@@ -255,7 +258,6 @@ func TestWatchLocked(t *testing.T) {
 	}
 }
 
-// trap writes the description of a program.
 func trap(t *testing.T, mode string) string {
 	t.Helper()
 	shoptest.Needs(t, "python3")

@@ -31,7 +31,7 @@ const (
 	byDatabase = witnesses + "/by-database"
 )
 
-// TestByDatabase covers strategies that break by order alone on one database and hold on another.
+// TestByDatabase covers strategies that break without an event on one database and hold on another.
 // docs/reference/witnesses/by-database shows the same schedule on each database, and each run ends as
 // promised.
 func TestByDatabase(t *testing.T) {
@@ -54,7 +54,7 @@ func TestByDatabase(t *testing.T) {
 	unshown(t, byDatabase, shown)
 }
 
-// unshown reports a page of a folder that no strategy has.
+// unshown fails the test if a folder contains a page that belongs to no strategy.
 func unshown(t *testing.T, folder string, shown map[string]bool) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.md")
@@ -72,7 +72,6 @@ type onLevel struct {
 	engine *engine.Engine
 }
 
-// flags returns the flags of shop explore for the same engine.
 func (l onLevel) flags() string {
 	switch l.level.Name {
 	case dialect.SQLite:
@@ -128,8 +127,8 @@ func atLevel(t *testing.T, e *engine.Engine, name string) *engine.Engine {
 // replayLine finds the schedule in a file of docs/reference/witnesses, and in the output of a search.
 var replayLine = regexp.MustCompile(`--replay (v1:[^\s` + "`" + `]+)`)
 
-// sideBySide returns the page of a strategy: the steps that all databases share, and how each
-// continues.
+// sideBySide returns the page of a strategy: the steps that are the same on all databases, and the
+// continuation on each.
 func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(witnesses, entry.Name+".md"))
@@ -188,7 +187,8 @@ func sideBySide(t *testing.T, entry lockstrategy.Entry, on []*onLevel) string {
 	return b.String()
 }
 
-// sharedSteps returns how many steps all schedules begin with: the same commands, none rejected.
+// sharedSteps returns the number of first steps with the same commands in all runs, before any rejected
+// command.
 func sharedSteps(all []played) int {
 	for i, s := range all[0].Steps {
 		for _, p := range all {
@@ -200,7 +200,6 @@ func sharedSteps(all []played) int {
 	return len(all[0].Steps)
 }
 
-// played is a run of a schedule on a database.
 type played struct {
 	*onLevel
 	*explore.Witness
@@ -209,8 +208,8 @@ type played struct {
 // longest is the maximum number of steps until the last buyer has its answer.
 const longest = 30
 
-// play runs the schedule. The last buyer has as many steps as it needs: if the database rejects a
-// write, the buyer continues differently from there.
+// play runs the schedule. The last buyer gets as many steps as it needs, since it continues differently
+// if the database rejects its write.
 func play(t *testing.T, entry lockstrategy.Entry, on *onLevel, s explore.Schedule) played {
 	t.Helper()
 	x := exploretest.Open(t, exploretest.Config(on.engine, entry))

@@ -18,16 +18,17 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// A condition is a variation under which every strategy of the catalogue must keep its promise.
+// A condition is a variation of the search. Under it, every strategy of the catalogue must keep its
+// promise.
 type condition struct {
 	name   string
-	breaks bool // whether a strategy that breaks in two processes also breaks under it
+	breaks bool // a strategy that breaks in two processes also breaks under this condition
 	config func(c *explore.Config)
 }
 
 const raiseInOne = "raise in one process"
 
-// conditions returns the variations besides the order of the commands.
+// conditions returns all conditions.
 func conditions() []condition {
 	return []condition{
 		{"mixed units", true, func(c *explore.Config) { c.Stock, c.Units, c.Bound = 4, explore.Units{3, 2}, 1 }},
@@ -44,7 +45,7 @@ func conditions() []condition {
 }
 
 // TestEveryStrategy explores every gated strategy under each condition. A strategy that holds in two
-// processes must hold under all of them.
+// processes must hold under every condition.
 func TestEveryStrategy(t *testing.T) {
 	tier.Test(t, "a search of each strategy under each event")
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -66,8 +67,8 @@ func TestEveryStrategy(t *testing.T) {
 	})
 }
 
-// TestSameAgain: the schedule determines everything that a strategy can observe. Each search with the same
-// limit therefore runs the same schedules in the same order, on an idle machine and beside busy loops.
+// TestSameAgain: the schedule determines everything that a strategy can observe. So each search with
+// the same limit runs the same schedules in the same order, on an idle and on a busy machine.
 func TestSameAgain(t *testing.T) {
 	tier.Soak(t, "three searches of each strategy")
 	e, digests := enginetest.Embedded(t), map[string]string{}
@@ -80,7 +81,7 @@ func TestSameAgain(t *testing.T) {
 			if err := loop.Start(); err != nil {
 				t.Skip("no shell for a busy loop: ", err)
 			}
-			t.Cleanup(func() { _ = loop.Wait() }) // its context has ended
+			t.Cleanup(func() { _ = loop.Wait() }) // the cleanup runs after the end of the loop's context
 		}
 		for _, entry := range lockstrategy.All() {
 			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {
@@ -102,8 +103,8 @@ func TestSameAgain(t *testing.T) {
 	}
 }
 
-// explored reports whether make test has a row of promises that explores the strategy on this database
-// with the event and at most one preemption.
+// explored reports whether a row of promises makes make test explore the strategy on this database,
+// with the event and at least one preemption.
 func explored(entry lockstrategy.Entry, event explore.Event, database string) bool {
 	return slices.ContainsFunc(promises(), func(x exploretest.Expectation) bool {
 		c := explore.Config{Bound: -1}
@@ -115,13 +116,12 @@ func explored(entry lockstrategy.Entry, event explore.Event, database string) bo
 	})
 }
 
-// manyCommands reports whether an order of the strategy has too many commands for make test to combine
-// a preemption with an event. make soak has these schedules.
+// manyCommands reports whether a purchase with the strategy takes too many commands for make test to
+// combine a preemption with an event. make soak runs these schedules.
 func manyCommands(entry lockstrategy.Entry) bool {
 	return slices.Contains([]string{"redlock", "multilock", "redis-lua", "fenced"}, entry.Name)
 }
 
-// keepsPromise explores one strategy under one condition and checks the verdict.
 func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c condition) {
 	t.Helper()
 	config := exploretest.Config(e, entry)
@@ -142,7 +142,7 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	}
 	sound := entry.Promised(promise.TwoProcesses, e.Database) == verdict.Holds
 	switch {
-	case tier.Soaking() && (sound || c.breaks): // with a preemption more, other strategies oversell by their order alone
+	case tier.Soaking() && (sound || c.breaks): // with one more preemption, other strategies oversell even without the condition
 		config.Bound++
 	case len(config.Events) > 0 && manyCommands(entry):
 		config.Bound = 0

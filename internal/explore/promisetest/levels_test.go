@@ -13,10 +13,10 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestAboveReadCommitted runs PostgreSQL at its two other levels. It runs strategies without lock
-// servers, in schedules with at most one preemption; make soak runs every schedule. Where the
-// number of refusals depends on chance, the catalogue promises nothing, but still no schedule may
-// oversell. A violation by an event at READ COMMITTED occurs at these levels, too
+// TestAboveReadCommitted explores strategies without lock servers at PostgreSQL's two levels above READ
+// COMMITTED. make test runs schedules with at most one preemption, make soak every schedule. Where the
+// number of refusals depends on chance, the catalogue promises nothing, but no schedule may oversell.
+// If an event breaks a strategy at READ COMMITTED, it does so at these levels, too
 // (lockstrategy.BrokenBy).
 func TestAboveReadCommitted(t *testing.T) {
 	tier.Test(t, "needs servers")
@@ -52,7 +52,7 @@ func TestAboveReadCommitted(t *testing.T) {
 	}
 }
 
-// onDatabaseOnly reports whether a strategy needs no server but the database's.
+// onDatabaseOnly reports whether a strategy needs no server except the database.
 func onDatabaseOnly(e lockstrategy.Entry) bool {
 	return !slices.ContainsFunc(e.Needs, func(n lockstrategy.Need) bool { return n != lockstrategy.NeedsNamedLocks })
 }

@@ -17,19 +17,19 @@ func bound(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound = n }
 }
 
-// whole does not stop at the first violation.
+// whole makes the search continue after the first violation.
 func whole(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound, c.First = n, false }
 }
 
 func shared(c *explore.Config) { c.Shared = true }
 
-// symmetric starts with buyer 1, which halves the number of schedules.
+// symmetric makes the search start only with buyer 1, which halves the number of schedules.
 func symmetric(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound, c.Symmetry = n, true }
 }
 
-// withoutRestock returns the events that a lock outside the row survives.
+// withoutRestock returns all events except restock, which breaks a lock that is not the row's.
 func withoutRestock() []explore.Event {
 	return slices.DeleteFunc(explore.Events(false), func(e explore.Event) bool { return e == explore.Restock })
 }
@@ -39,34 +39,34 @@ func crowd(buyers, preemptions int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Buyers, c.Symmetry, c.Bound = buyers, true, preemptions }
 }
 
-// few limits the events and preemptions of a schedule.
+// few sets the maximum number of events and preemptions in a schedule.
 func few(events, preemptions int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.MaxEvents, c.Bound = events, preemptions }
 }
 
-// parts divides the stock into n rows at first, with at most one event and one preemption.
+// parts divides the stock into n rows at the start of each schedule, and allows at most one event and
+// one preemption.
 func parts(n int64) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Parts, c.MaxEvents, c.Bound = n, 1, 1 }
 }
 
-// row is one expectation. on limits it to "mysql", "sqlite", or "server", which is any database
-// server.
+// row returns an Expectation. The parameter on limits it to "mysql", "sqlite" or "server" (any database
+// server).
 func row(strategy string, events []explore.Event, want verdict.Verdict, config func(c *explore.Config), on string) exploretest.Expectation {
 	return exploretest.Expectation{Strategy: strategy, Events: events, Want: want, Config: config, On: on}
 }
 
-// runsOn reports whether a row applies to a database.
 func runsOn(x exploretest.Expectation, database string) bool {
 	return x.On == "" || x.On == database || x.On == "server" && database != dialect.SQLite
 }
 
-// long marks a row of make soak. why says which other test covers the promise.
+// long marks a row that only make soak runs. why says which other test covers the promise.
 func long(why string, x exploretest.Expectation) exploretest.Expectation {
 	x.Soak = why
 	return x
 }
 
-// promises are the catalogue's claims, with the search that each of them needs.
+// promises returns the catalogue's promises, with the search that each of them needs.
 func promises() []exploretest.Expectation {
 	return []exploretest.Expectation{
 		row("none", nil, verdict.Oversold, nil, ""),
@@ -109,16 +109,16 @@ func promises() []exploretest.Expectation {
 		row("coalesced", explore.Events(false), verdict.Holds, few(1, 1), ""),
 		long("several events in one schedule, at every step; the row before has one of them", row("coalesced", explore.Events(false), verdict.Holds, nil, "")),
 		row("bucketed", nil, verdict.Holds, bound(2), ""),
-		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Buyers, c.Stock, c.Bound = 3, 3, 1 }, "sqlite"), // the first buyer divides the stock, and two meet at the rows
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Buyers, c.Stock, c.Bound = 3, 3, 1 }, "sqlite"), // the first buyer divides the stock, and two buyers use the same row
 		long("21,330 schedules on MariaDB; the rows before have those of few preemptions", row("bucketed", nil, verdict.Holds, nil, "")),
 		long("a minute; the rows with parts have a crash and a timeout", row("bucketed", explore.Events(false), verdict.Holds, few(1, 1), "server")),
-		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Parts, c.Buyers, c.Stock, c.Bound = 2, 3, 2, 1 }, ""), // two meet at one row
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Parts, c.Buyers, c.Stock, c.Bound = 2, 3, 2, 1 }, ""), // two buyers use the same row
 		row("bucketed", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(2), ""),
-		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 1 }, ""), // one sweeps, and the other waits for it
+		row("bucketed", nil, verdict.Holds, func(c *explore.Config) { c.Shared, c.Bound = true, 1 }, ""), // one buyer collects the units of all rows, and the other waits for it
 		long("several events in one schedule, at every step; the row before has one of them", row("bucketed", explore.Events(false), verdict.Holds, nil, "")),
 		row("unit-rows", nil, verdict.Holds, bound(2), "server"),
 		long("half a minute; the next row has a crash and a timeout", row("unit-rows", explore.Events(false), verdict.Holds, few(1, 1), "server")),
-		row("unit-rows", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(1), "server"), // two meet at the only unit
+		row("unit-rows", []explore.Event{explore.Crash, explore.Timeout}, verdict.Holds, parts(1), "server"), // two buyers want the only unit
 		long("all orders; the rows before have those of few preemptions", row("unit-rows", nil, verdict.Holds, nil, "server")),
 		row("setnx", nil, verdict.Holds, nil, ""),
 		row("setnx", []explore.Event{explore.Crash}, verdict.Stalled, nil, ""),
@@ -151,7 +151,7 @@ func promises() []exploretest.Expectation {
 		row("fenced", []explore.Event{explore.Expire}, verdict.Holds, bound(1), ""), // a late holder needs one preemption
 		row("fenced", explore.Events(false), verdict.Holds, few(1, 0), ""),
 		long("836 schedules; the rows before let its leases expire, and the others have no preemption", row("fenced", explore.Events(false), verdict.Holds, few(1, 1), "mysql")),
-		// Redis grants one token twice. Another holder comes between the two holders of that token.
+		// Redis grants one token twice, and another holder comes between the two.
 		row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 0), "sqlite"),
 		long("8,389 schedules; the row before has those without preemption", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "sqlite")),
 		long("8,389 schedules on SQLite; MariaDB has the rows before", row("fenced", []explore.Event{explore.Expire, explore.Forget}, verdict.Holds, crowd(3, 1), "mysql")),
@@ -164,7 +164,7 @@ func promises() []exploretest.Expectation {
 		row("redis-lua", nil, verdict.Holds, bound(1), ""),
 		row("redis-lua", explore.Events(false), verdict.Holds, few(1, 0), ""),
 		row("redlock", nil, verdict.Holds, bound(0), ""),
-		// It takes two preemptions.
+		// A violation takes two preemptions.
 		row("redlock", []explore.Event{explore.Forget}, verdict.Holds, symmetric(0), "sqlite"),
 		long("1,000 schedules, none of which breaks; the row before has those without preemption",
 			row("redlock", []explore.Event{explore.Forget}, verdict.Holds, symmetric(1), "sqlite")),
@@ -175,10 +175,10 @@ func promises() []exploretest.Expectation {
 	}
 }
 
-// TestStrategies explores the catalogue's promises, completely or within the bound of the row.
-// SQLite has all rows except the simple ones, which TestVerifyQuick explores there. MariaDB and
-// PostgreSQL have the rows without events of strategies that need only the database, and MariaDB those
-// that SQLite cannot run. make soak has every row on each.
+// TestStrategies explores the catalogue's promises, completely or within the bound of the row. SQLite
+// runs all rows except the simple ones, which TestVerifyQuick covers. MariaDB and PostgreSQL run the
+// rows without events for strategies that need only the database. MariaDB also runs the rows that
+// SQLite cannot run. make soak runs every row on each database.
 func TestStrategies(t *testing.T) {
 	tier.Test(t, "a search of each strategy")
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {

@@ -17,10 +17,11 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestWitnesses: docs/reference/witnesses shows each broken strategy's shortest violation, as the
-// code runs it today, and the search that the file names finds it.
+// TestWitnesses: each file of docs/reference/witnesses shows the shortest violation of a strategy, with
+// the current steps. The search that the file names finds this violation.
 //
-// With -update, it writes an existing file from its replay string, and searches the schedule of a new one.
+// With -update, the test rewrites an existing file from its replay string, and searches a schedule for
+// a new file.
 func TestWitnesses(t *testing.T) {
 	tier.Test(t, "searches for many witnesses")
 	shown := map[string]bool{}
@@ -61,7 +62,7 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.WitnessSearch, pa
 			t.Fatalf("shop explore %s finds no violation:\n%s%s", strings.Join(args, " "), found, stderr)
 		}
 		if line = all[0]; w.Suffix != "" {
-			line = all[len(all)-1] // the search prints the release of another holder's lock last
+			line = all[len(all)-1] // the search prints the schedule with a release of another holder's lock last
 		}
 	}
 	if line == nil {
@@ -125,14 +126,13 @@ func witnessPage(t *testing.T, args []string, w lockstrategy.WitnessSearch, line
 	return page
 }
 
-// shopExplore runs shop explore.
 func shopExplore(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return shoptest.Run(t, append([]string{"explore"}, args...)...)
 }
 
-// breaks: the catalogue says so, under some fault that is no matter of one database alone:
-// the explorer has nothing like a failover.
+// breaks reports whether the catalogue promises a violation under a condition that applies to every
+// database. The explorer has no event like a failover.
 func breaks(e lockstrategy.Entry) bool {
 	for c, promised := range e.Promise {
 		if promise.On(c) == "" && promised != verdict.Holds {

@@ -12,42 +12,42 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Request is a request of the scan, and what it did alone.
+// A Request is a request of the scan, with the observations of a run of this request alone.
 type Request struct {
 	Name     string   `json:"name"`
 	Line     string   `json:"request"` // METHOD URL
 	Answer   string   `json:"answer"`  // "" if there is none
 	Commands int      `json:"commands"`
-	Reads    []string `json:"reads"` // tables and keys, with those that it locks
+	Reads    []string `json:"reads"` // tables and keys that it reads or locks
 	Writes   []string `json:"writes"`
-	Problem  string   `json:"problem,omitempty"` // why not all of its pairs are explored, and what to do
-	NotRun   bool     `json:"not_run,omitempty"` // the budget was spent before its turn
+	Problem  string   `json:"problem,omitempty"` // reason why the scan does not explore all of its pairs, and what to do
+	NotRun   bool     `json:"not_run,omitempty"` // the budget ended before the scan reached this request
 
 	request app.Request
 	uses    target.Footprint
-	ignored target.Footprint // of the commands that the file ignores
-	usable  bool             // a pair with it can be explored
-	refused bool             // alone it is refused, so not all that it uses is known
+	ignored target.Footprint // tables and keys of the commands that the file ignores
+	usable  bool             // the scan can explore pairs with it
+	refused bool             // the program refuses it alone, so its uses are not completely known
 }
 
-// A Pair is two requests at once, from two buyers.
+// A Pair is two simultaneous requests, of two buyers.
 type Pair struct {
 	Requests   [2]string       `json:"requests"`
-	Conflicts  []string        `json:"conflicts"` // tables and keys that one writes or locks, and the other uses
+	Conflicts  []string        `json:"conflicts"` // tables and keys that one request writes or locks, and the other uses
 	LeftOut    bool            `json:"left_out"`
-	NotRun     bool            `json:"not_run,omitempty"` // the scan ended before its turn
-	Verdict    verdict.Verdict `json:"verdict"`           // "" if it was left out
+	NotRun     bool            `json:"not_run,omitempty"` // the scan ended before it reached this pair
+	Verdict    verdict.Verdict `json:"verdict"`           // "" for a pair that is left out
 	Why        string          `json:"why"`               // "" if it holds
 	Schedules  int             `json:"schedules"`
 	Complete   bool            `json:"complete"`
 	Violations int             `json:"violations"`
 	Seconds    float64         `json:"seconds"`
 	Replay     string          `json:"replay,omitempty"` // the command that shows the witness, with --save
-	Search     *explore.Report `json:"search,omitempty"` // of the pair, with its witness
+	Search     *explore.Report `json:"search,omitempty"` // the search of the pair, with its witness
 
 	of         [2]int
-	suspicious bool // one writes what the other has read without a lock, and then writes
-	commands   int  // of both requests
+	suspicious bool // one request writes data that the other reads without a lock and then writes
+	commands   int  // number of commands of both requests
 }
 
 // Name returns the pair for people.
@@ -58,21 +58,21 @@ func (p Pair) Name() string {
 	return strings.Join(p.Requests[:], " and ")
 }
 
-// Explored reports whether the pair had its turn.
+// Explored reports whether the scan has explored the pair.
 func (p Pair) Explored() bool { return !p.LeftOut && !p.NotRun }
 
 // Races reports whether a search has found a race.
 func (p Pair) Races() bool { return p.Verdict != "" && p.Verdict.IsBreak() }
 
-// inconclusive records why the pair was not explored to its end. A race that was found stays one.
+// inconclusive records why the search of the pair is not complete, unless it has found a race.
 func (p *Pair) inconclusive(why string) {
 	if !p.Races() {
 		p.Verdict, p.Why = verdict.Inconclusive, why
 	}
 }
 
-// pairs returns all pairs of the usable requests: those to explore, the most suspicious first, and then those that are
-// left out.
+// pairs returns all pairs of the usable requests: first the pairs to explore, the most suspicious
+// first, then the pairs that are left out.
 func pairs(requests []Request) (all []Pair) {
 	for i, a := range requests {
 		for j := i; j < len(requests); j++ {
@@ -96,11 +96,12 @@ func pairs(requests []Request) (all []Pair) {
 	return all
 }
 
-// pair decides whether two requests can conflict, from what each uses alone. That suffices: both requests do what they
-// do alone until the first command that meets the other. It reads what the other has written, or meets a lock, and then
-// it waits, is refused, skips rows or ends in a deadlock. Both commands are known from the runs alone. Two reads never
-// meet, and neither do two checks of a foreign key. If an ignored command of one may meet a step of the other, the search
-// of the pair says so; two ignored commands are never steps, and the owner vouches for them.
+// pair decides whether two requests can conflict, from the tables and keys that each uses alone. That
+// is enough: each request behaves as it does alone, until one of its commands reads data that the other
+// has written, or meets a lock of the other. The runs alone contain both of these commands. Two reads
+// never conflict, and neither do two checks of a foreign key. If an ignored command of one request can
+// conflict with a step of the other, the pair is explored. Two ignored commands cannot, since the owner
+// vouches for them.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
 	var conflicts []target.Resource
@@ -127,18 +128,18 @@ func pair(of [2]int, a, b Request) Pair {
 	return p
 }
 
-// among reports whether a resource is among those of a footprint.
+// among returns a function that reports whether one of the given resources covers its argument.
 func among(all []target.Resource) func(target.Resource) bool {
 	return func(one target.Resource) bool { return slices.ContainsFunc(all, one.Covers) }
 }
 
-// meet returns what one request writes or locks, and the other uses.
+// meet returns the resources that one request writes or locks, and the other uses.
 func meet(one, other target.Footprint) []target.Resource {
 	used := among(slices.Concat(other.Reads, other.Locks, other.Writes))
 	return slices.DeleteFunc(slices.Concat(one.Writes, one.Locks), func(r target.Resource) bool { return !used(r) })
 }
 
-// leftOut returns a line for each request and reason: the requests with which it cannot conflict.
+// leftOut returns a line for each request and reason, with the requests that it cannot conflict with.
 func leftOut(all []Pair) (lines []string) {
 	type group struct{ request, why string }
 	var order []group

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// resources reads "items redis:lock".
+// resources parses a list of resources, such as "items redis:lock".
 func resources(text string) (all []target.Resource) {
 	for _, name := range strings.Fields(text) {
 		server, key, found := strings.Cut(name, ":")
@@ -27,8 +27,8 @@ func locking(name, reads, locks string) Request {
 	return Request{Name: name, usable: true, uses: target.Footprint{Reads: resources(reads), Locks: resources(locks)}}
 }
 
-// TestPairsOfLocks: two locks conflict, and so do a lock and a read: requests that write nothing in common can still
-// end in a deadlock, be refused or skip rows.
+// TestPairsOfLocks: two locks on the same table conflict, and so do a lock and a read. Even without a
+// common write, a request can deadlock, be refused or skip rows.
 func TestPairsOfLocks(t *testing.T) {
 	all := pairs([]Request{locking("a", "", "users items"), locking("b", "", "items"), locking("list", "items", ""), locking("named", "", "postgres:7")})
 	want := map[string]string{
@@ -62,7 +62,7 @@ func used(name string, commands int, reads, writes, naive string) Request {
 	return Request{Name: name, Commands: commands, usable: true, uses: target.Footprint{Reads: resources(reads), Writes: resources(writes), Naive: resources(naive)}}
 }
 
-// TestPairs: only pairs that can conflict are explored, the most suspicious first.
+// TestPairs: the scan explores only pairs that can conflict, the most suspicious first.
 func TestPairs(t *testing.T) {
 	refused := used("refused", 1, "orders", "", "")
 	refused.refused = true
@@ -101,7 +101,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestInconclusive: a failure after a race was found does not take the race away.
+// TestInconclusive: a failure after a race does not replace the verdict of the race.
 func TestInconclusive(t *testing.T) {
 	for before, want := range map[verdict.Verdict]verdict.Verdict{verdict.Broken: verdict.Broken, verdict.Oversold: verdict.Oversold, "": verdict.Inconclusive, verdict.Inconclusive: verdict.Inconclusive} {
 		p := Pair{Verdict: before}
@@ -111,7 +111,7 @@ func TestInconclusive(t *testing.T) {
 	}
 }
 
-// TestUnfinished: the text says why a scan has ended early.
+// TestUnfinished: the text contains the reason for an early end of the scan.
 func TestUnfinished(t *testing.T) {
 	var text strings.Builder
 	if err := (Report{Unfinished: "--save: no space"}).Text(&text, false); err != nil || !strings.Contains(text.String(), "unfinished: --save: no space\n") {
@@ -119,7 +119,8 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestUnproven: a scan without a race that left something open proves nothing, and neither does an empty one.
+// TestUnproven: without a race, a scan proves nothing if a request or pair is not completely explored,
+// or if there is none.
 func TestUnproven(t *testing.T) {
 	for _, c := range []struct {
 		name string

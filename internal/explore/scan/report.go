@@ -21,18 +21,18 @@ type Report struct {
 	Program       string    `json:"program"`
 	Servers       string    `json:"servers"`
 	Requests      []Request `json:"requests"`
-	Pairs         []Pair    `json:"pairs"`            // in the order in which they were explored, then those that are left out
-	Unused        []string  `json:"unused,omitempty"` // requests of --openapi or --curl that could not be read, each with what to do
+	Pairs         []Pair    `json:"pairs"`            // in the order of exploration, then those that are left out
+	Unused        []string  `json:"unused,omitempty"` // requests of --openapi, --har or --curl that the scan cannot use, each with what to do
 	BudgetSeconds float64   `json:"budget_seconds"`
 	Seconds       float64   `json:"seconds"`
-	Unfinished    string    `json:"unfinished,omitempty"` // why something is missing; "" if nothing is
+	Unfinished    string    `json:"unfinished,omitempty"` // reason why requests or pairs are missing; "" if none is
 	OK            bool      `json:"ok"`                   // exit code 0
 }
 
 // Broken reports whether a pair races.
 func (r Report) Broken() bool { return r.count(verdict.Verdict.IsBreak) > 0 }
 
-// count returns the number of explored pairs with such a verdict.
+// count returns the number of explored pairs with a verdict for which the function is returns true.
 func (r Report) count(is func(verdict.Verdict) bool) (n int) {
 	for _, p := range r.Pairs {
 		if !p.LeftOut && is(p.Verdict) {
@@ -46,8 +46,8 @@ func isVerdict(v verdict.Verdict) func(verdict.Verdict) bool {
 	return func(other verdict.Verdict) bool { return other == v }
 }
 
-// open returns a line for each request and pair that was not explored to its end, and what to do. Those without a turn
-// are one line.
+// open returns a line for each request and pair that is not completely explored, with what to do. All
+// that the scan did not reach share one line.
 func (r Report) open() (requests, pairs []string) {
 	notRun := 0
 	for _, one := range r.Requests {
@@ -78,7 +78,7 @@ func (r Report) open() (requests, pairs []string) {
 	return requests, pairs
 }
 
-// noTurn says why some had no turn.
+// noTurn returns the reason why the scan did not reach some requests or pairs.
 func (r Report) noTurn() string {
 	if r.Unfinished != "" {
 		return " had no turn"
@@ -86,7 +86,8 @@ func (r Report) noTurn() string {
 	return " had no turn before --budget was spent: raise --budget, or list fewer requests"
 }
 
-// Unproven says in one line why a scan without a race proves nothing; "" if it proves something.
+// Unproven returns the reason, in one line, why a scan without a race proves nothing; "" if there is
+// none.
 func (r Report) Unproven() string {
 	requests, pairs := r.open()
 	reasons := append(requests, pairs...)
@@ -99,17 +100,16 @@ func (r Report) Unproven() string {
 		return reasons[0]
 	case r.Broken() || r.count(isVerdict(verdict.Holds)) > 0:
 		return ""
-	case slices.ContainsFunc(r.Pairs, func(p Pair) bool { return p.Search != nil }): // and left out then
+	case slices.ContainsFunc(r.Pairs, func(p Pair) bool { return p.Search != nil }): // searched, and then left out
 		return "every pair uses different rows of what it shares, so it has only one order: list requests for the same rows, such as two purchases of one item"
 	default:
 		return "no request writes what another one uses, so nothing was explored: list requests that change something, such as a purchase"
 	}
 }
 
-// Finish sets what follows from the pairs. Call it last.
+// Finish sets OK. Call it last.
 func (r *Report) Finish() { r.OK = !r.Broken() && r.Unproven() == "" }
 
-// title describes the result in one line.
 func (r Report) title() string {
 	var counts []string
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func (r Report) title() string {
 	return fmt.Sprintf("%s on %s: %s, %s: %s", r.Program, r.Servers, witness.Count(len(r.Requests), "request"), witness.Count(len(r.Pairs), "pair"), strings.Join(counts, ", "))
 }
 
-// status is that of the pair's cell.
+// status returns the status of the pair's cell in the table.
 func (p Pair) status() report.Status {
 	switch p.Verdict {
 	case verdict.Holds:
@@ -139,7 +139,6 @@ func (p Pair) status() report.Status {
 	return report.Contradicts
 }
 
-// table has a row for each explored pair.
 func (r Report) table() report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "pair"}, {Name: "conflict", Width: 40}, {Name: "schedules", Numbers: true}, {Name: "complete"}, {Name: "verdict"}}}
 	for _, p := range r.Pairs {
@@ -153,7 +152,6 @@ func (r Report) table() report.Table {
 	return t
 }
 
-// notes are the lines below the table.
 func (r Report) notes() (all []string) {
 	list := func(heading string, lines []string) {
 		if more := len(lines) - mostNamed; more > 0 {
@@ -170,10 +168,12 @@ func (r Report) notes() (all []string) {
 	return all
 }
 
-// mostSteps is the number of steps of a witness that is printed. A longer one fills many screens.
+// mostSteps is the maximum number of steps of a printed witness. A longer witness would fill many
+// screens.
 const mostSteps = 40
 
-// Text prints the result: the pairs, the requests and pairs that were not explored, and the first short witness.
+// Text prints the explored pairs, the requests and pairs that are not explored, and the first short
+// witness.
 func (r Report) Text(w io.Writer, colour bool) error {
 	fmt.Fprintf(w, "%s in %.1f s\n", r.title(), r.Seconds)
 	if t := r.table(); len(t.Rows) > 0 {

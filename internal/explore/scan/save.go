@@ -12,13 +12,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// notInNames matches what the name of a folder leaves out.
+// notInNames matches the characters of a request that a folder's name leaves out.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// longestName is the length of a request in the name of a folder.
+// longestName is the maximum length of a request in the name of a folder.
 const longestName = 40
 
-// folder returns a name for the pair's folder that no other has: "post-buy_post-cancel".
+// folder returns a unique name for the pair's folder, such as "post-buy_post-cancel".
 func (s *scan) folder(p *Pair) string {
 	var names []string
 	for _, name := range p.Requests {
@@ -34,7 +34,7 @@ func (s *scan) folder(p *Pair) string {
 	return name
 }
 
-// save writes the file and the replay of a broken pair, if the scan has a folder for them.
+// save writes the file and the replay of a broken pair to a folder in Save, if that is set.
 func (s *scan) save(p *Pair, x *explore.Explorer, buyers []app.Request, unmatched []string) error {
 	if s.Save == "" {
 		return nil

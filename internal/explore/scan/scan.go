@@ -1,8 +1,8 @@
-// Package scan finds out which requests of a program race, without rules: it explores the program with each pair of
-// requests, a request against itself included.
+// Package scan finds out which requests of a program race, without rules. It explores the program with
+// each pair of requests, including two of the same request.
 //
-//	each request alone -> Footprint -> pairs: which cannot conflict, which is the most suspicious
-//	each pair          -> a search, judged by the orders of the two buyers -> Report
+//	each request alone -> Footprint -> pairs: left out if they cannot conflict, the most suspicious first
+//	each pair          -> a search, compared with the serial orders of the two buyers -> Report
 package scan
 
 import (
@@ -24,20 +24,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Config says how far a scan goes.
+// A Config is the configuration of a scan.
 type Config struct {
-	Search   explore.Config                   // of each pair; its Budget is not used
-	Budget   time.Duration                    // for all requests and pairs, once the program is ready
+	Search   explore.Config                   // for the search of each pair; its Budget is not used
+	Budget   time.Duration                    // time for all requests and pairs, without the program's start
 	Save     string                           // folder for a file and a replay of each broken pair; "": none
-	Command  func(file, replay string) string // the command that shows such a replay
+	Command  func(file, replay string) string // returns the command that shows such a replay
 	Progress func(format string, args ...any)
 	Found    func(p Pair, after time.Duration) // called for each pair that races, with the time since Run began; nil: no call
 }
 
-// firstBudget is the time for the first search of a pair.
 const firstBudget = 15 * time.Second
 
-// A scan is one run of Run.
+// A scan is the state of one call of Run.
 type scan struct {
 	Config
 	app    *app.App
@@ -45,12 +44,12 @@ type scan struct {
 	begun  time.Time
 	until  time.Time // set when the program is ready
 	saved  []string  // folders in Save
-	failed error     // the first of a pair that could not be saved
+	failed error     // the first error of save
 	report Report
 }
 
-// Run scans the program's requests. The error is one line. With an error or if ctx ends, the report has the pairs so
-// far. A race that cannot be saved is an error, too, after all pairs.
+// Run scans the program's requests. The error is one line. After an error, or if ctx ends, the report
+// contains the pairs so far. If Run cannot save a race, it continues, and returns the error at the end.
 func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
 	requests := a.Requests
 	if len(requests) == 0 {
@@ -80,14 +79,13 @@ func Run(ctx context.Context, a *app.App, c Config) (_ Report, err error) {
 	return s.report, err
 }
 
-// A line is an error in one line, also if several are joined.
+// A line is an error whose text is one line, even if several errors are joined.
 type line struct{ error }
 
 func (l line) Error() string { return strings.ReplaceAll(l.error.Error(), "\n", "; ") }
 
 func (l line) Unwrap() error { return l.error }
 
-// distinct returns the requests without repetitions.
 func distinct(all []app.Request) (some []app.Request) {
 	for _, r := range all {
 		if !slices.ContainsFunc(some, func(other app.Request) bool { return fmt.Sprint(r) == fmt.Sprint(other) }) {
@@ -111,7 +109,8 @@ func (s *scan) name(r app.Request) string {
 	return name
 }
 
-// send gives the program other buyers. It opens the program if it is not open, or cannot go on.
+// send sets the program's buyers. It opens the program if it is not open, or opens it again if the
+// running one cannot continue.
 func (s *scan) send(ctx context.Context, buyers ...app.Request) error {
 	if s.opened != nil {
 		err := s.opened.Send(ctx, buyers...)
@@ -122,7 +121,7 @@ func (s *scan) send(ctx context.Context, buyers ...app.Request) error {
 			return err
 		}
 	}
-	s.app.Buyers = slices.Repeat(buyers[:1], 2) // an instance for each
+	s.app.Buyers = slices.Repeat(buyers[:1], 2) // start an instance for each of two buyers
 	opened, err := program.Open(ctx, s.app, s.Search)
 	if err != nil {
 		return err
@@ -139,7 +138,8 @@ func (s *scan) close() error {
 	return s.opened.Close()
 }
 
-// alone runs each request alone. The error is that of a program that cannot be explored with any request.
+// alone runs each request alone. It returns an error if the program cannot be explored with any of
+// them.
 func (s *scan) alone(ctx context.Context) error {
 	half := s.until.Add(-s.Budget / 2) // the rest is for the pairs
 	for i := range s.report.Requests {
@@ -178,7 +178,7 @@ func (s *scan) alone(ctx context.Context) error {
 	return fmt.Errorf("no request can be explored; %s: %s", all[first].Name, all[first].Problem)
 }
 
-// learn records what a request did alone.
+// learn records the observations of a run of one request.
 func (r *Request) learn(ctx context.Context, x *target.Runner, seen target.Check) (err error) {
 	a := seen.Buyers[0]
 	r.Answer, r.Commands = a.Answer, len(a.Commands)
@@ -209,8 +209,8 @@ func texts(all []target.Resource) []string {
 	return slices.Compact(words)
 }
 
-// search explores the pairs that can conflict, the most suspicious first, until the budget is spent. Each has a short
-// search first, so that a large one does not keep the others waiting.
+// search explores the pairs that can conflict, the most suspicious first, until the budget ends. Each
+// pair first gets a short search, so that a large pair does not use the time of the others.
 func (s *scan) search(ctx context.Context) error {
 	var wanted []*Pair
 	for i := range s.report.Pairs {
@@ -227,7 +227,8 @@ func (s *scan) search(ctx context.Context) error {
 	return s.round(ctx, wanted, s.Budget)
 }
 
-// round explores pairs, each for at most the time, and for its share of what is left.
+// round explores pairs. Each gets an equal share of the remaining time, at least firstBudget, and at
+// most the given time.
 func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) error {
 	for n, p := range wanted {
 		left := time.Until(s.until)
@@ -257,7 +258,7 @@ func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) er
 	return nil
 }
 
-// explore explores a pair for at most the budget.
+// explore explores a pair, for the given time at most.
 func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error {
 	begun := time.Now()
 	defer func() { p.Seconds += time.Since(begun).Seconds() }()

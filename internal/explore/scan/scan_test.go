@@ -23,8 +23,8 @@ func scanFile(t *testing.T, changes ...string) string {
 	return file
 }
 
-// TestScan: of three requests behind a login, a purchase races with itself; a counter in Redis does not, and what only
-// reads is left out. The saved pair breaks again.
+// TestScan: three requests need a login. The purchase races with itself. The counter in Redis does not,
+// and the scan leaves out pairs that only read. A replay of the saved pair breaks again.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	file := scanFile(t)
@@ -56,7 +56,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanInput: each mistake is one line that says what to do.
+// TestScanInput: for each mistake, one line says what to do.
 func TestScanInput(t *testing.T) {
 	tier.Soak(t, "TestUnproven and TestFormats have these rules")
 	t.Parallel()

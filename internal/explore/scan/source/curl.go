@@ -12,7 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// Curl reads commands of curl, as a browser copies them. Lines that begin with # are comments.
+// Curl reads commands of curl, such as those that a browser copies. Lines that begin with # are
+// comments.
 func Curl(text []byte, origin string) (requests []app.Request, unused []string, err error) {
 	var lines strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\r\n", "\n")) {
@@ -46,13 +47,14 @@ func Curl(text []byte, origin string) (requests []app.Request, unused []string, 
 	return requests, unused, nil
 }
 
-// noValue lists options of curl without a value that change nothing here, and separators of commands.
+// noValue lists options of curl without a value that do not change the request, and separators of
+// commands.
 var noValue = []string{
 	"-s", "--silent", "-S", "--show-error", "-k", "--insecure", "-i", "--include", "-v", "--verbose", "-L", "--location", "--compressed", "-f", "--fail",
 	"-g", "--globoff", "-#", ";", "&", "&&",
 }
 
-// ignored are options of curl with a value that changes nothing here.
+// ignored lists options of curl with a value that do not change the request.
 var ignored = []string{"-o", "--output", "-m", "--max-time", "--connect-timeout", "--retry", "-w", "--write-out"}
 
 // curl reads the words of a command without its name. rest begins with the next command.

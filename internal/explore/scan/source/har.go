@@ -11,10 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// login matches the headers that tell logins apart. Others, such as Referer, differ each time that a page is loaded.
+// login matches the headers that identify a login. Other headers, such as Referer, may differ each time
+// the browser loads a page.
 var login = regexp.MustCompile(`(?i)auth|cookie|token|key|session`)
 
-// HAR reads a recording (HTTP Archive 1.2). A request that one login sent twice is read once.
+// HAR reads a recording (HTTP Archive 1.2). If one login sent a request several times, HAR returns the
+// request once.
 func HAR(text []byte, origin string) (requests []app.Request, unused []string, _ error) {
 	var recording struct {
 		Log struct {

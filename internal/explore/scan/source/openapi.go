@@ -16,11 +16,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// A document is an OpenAPI document. Only what a request needs is read, so that no validator of documents is built
-// into the program: paths, methods, parameters and bodies with their examples, and references within the document.
+// A document is an OpenAPI document. The package does not validate it, and reads only the parts for
+// requests: paths, methods, parameters and bodies with their examples, and references within the
+// document.
 type document map[string]any
 
-// methods are the methods of an operation, in the order of the document's pages.
+// methods are the HTTP methods of operations, in the order of the OpenAPI specification.
 var methods = []string{"get", "post", "put", "patch", "delete", "head", "options"}
 
 // OpenAPI reads the operations of an OpenAPI 3 document, in YAML or JSON.
@@ -53,7 +54,6 @@ func OpenAPI(text []byte, origin string) (requests []app.Request, unused []strin
 	return requests, unused, nil
 }
 
-// basePath returns the path of the first server.
 func (d document) basePath() string {
 	for _, s := range d.list(d["servers"]) {
 		if u, err := url.Parse(fmt.Sprint(d.object(s)["url"])); err == nil {
@@ -63,7 +63,6 @@ func (d document) basePath() string {
 	return ""
 }
 
-// request returns the request of an operation.
 func (d document) request(base, path, method string, parameters []any, operation map[string]any) (r app.Request, _ error) {
 	r.Method = method
 	query := url.Values{}
@@ -93,7 +92,6 @@ func (d document) request(base, path, method string, parameters []any, operation
 	return r, d.body(&r, d.object(operation["requestBody"]))
 }
 
-// body sets the body of a request.
 func (d document) body(r *app.Request, body map[string]any) error {
 	content := d.object(body["content"])
 	if content == nil {
@@ -134,7 +132,7 @@ func (d document) body(r *app.Request, body map[string]any) error {
 	return fmt.Errorf("its body is neither JSON nor a form, but %s", strings.Join(slices.Sorted(maps.Keys(content)), ", "))
 }
 
-// exampleOf returns the example of a parameter or a body, or that of its schema.
+// exampleOf returns the example of a parameter or a body, or else the example of its schema.
 func (d document) exampleOf(of map[string]any) (any, bool) {
 	if v, found := d.example(of, deepest); found {
 		return v, true
@@ -142,11 +140,11 @@ func (d document) exampleOf(of map[string]any) (any, bool) {
 	return d.example(d.object(of["schema"]), deepest)
 }
 
-// deepest is how far the example of a schema is made from those of others, since a schema may contain itself.
+// deepest is the maximum depth of nested schemas in an example, since a schema may contain itself.
 const deepest = 8
 
-// example returns an example. That of a schema may be made from its properties, of which all that are required need
-// one.
+// example returns an example. For a schema without one, it combines the examples of the properties.
+// Then each required property needs an example.
 func (d document) example(of map[string]any, depth int) (any, bool) {
 	if depth == 0 {
 		return nil, false
@@ -155,13 +153,13 @@ func (d document) example(of map[string]any, depth int) (any, bool) {
 		return v, true
 	}
 	switch all := of["examples"].(type) {
-	case map[string]any: // of a parameter or a body
+	case map[string]any: // examples of a parameter or a body
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if v, given := d.object(all[name])["value"]; given {
 				return v, true
 			}
 		}
-	case []any: // of a schema, since OpenAPI 3.1
+	case []any: // examples of a schema, since OpenAPI 3.1
 		if len(all) > 0 {
 			return all[0], true
 		}
@@ -177,7 +175,7 @@ func (d document) example(of map[string]any, depth int) (any, bool) {
 	return d.composed(of, depth-1)
 }
 
-// composed makes the example of a schema from those of its parts.
+// composed makes the example of a schema from the examples of its parts.
 func (d document) composed(of map[string]any, depth int) (any, bool) {
 	if items := d.object(of["items"]); items != nil {
 		v, found := d.example(items, depth)
@@ -205,7 +203,8 @@ func (d document) composed(of map[string]any, depth int) (any, bool) {
 	return value, len(value) > 0
 }
 
-// object returns a map of the document; nil if the value is none. It follows references within the document.
+// object returns a value of the document as a map; nil if it is no map. It follows references within
+// the document.
 func (d document) object(v any) map[string]any {
 	for range deepest { // a reference may lead to itself
 		m, _ := v.(map[string]any)
@@ -214,7 +213,7 @@ func (d document) object(v any) map[string]any {
 			return m
 		}
 		at, err := gojsonpointer.NewJsonPointer(strings.TrimPrefix(to, "#"))
-		if err != nil { // in another document
+		if err != nil { // a reference to another document
 			return nil
 		}
 		v, _, _ = at.Get(map[string]any(d))

@@ -1,9 +1,10 @@
-// Package source reads the requests of a scan from what a team has already: an OpenAPI document, a recording of a
-// browser, or lines of curl.
+// Package source reads the requests of a scan from a file that a team already has: an OpenAPI document,
+// a recording of a browser, or commands of curl.
 //
 //	OpenAPI, HAR, Curl -> []app.Request for the program at an origin
 //
-// A request that goes elsewhere is left out, since the program under test is the only server in its network.
+// It leaves out a request to another host, since the program under test is the only server in its
+// network.
 package source
 
 import (
@@ -19,10 +20,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// A Format is a way to write requests down. Read returns the requests to the origin, and one line for each that it
-// cannot use, with what to do. The error is one line.
+// A Format is a file format for requests. Read returns the requests to the origin. For each request
+// that it cannot use, unused contains a line with what to do. The error is one line.
 type Format struct {
-	Name, What string // its flag, and the format for people
+	Name, What string // name of the flag, and name of the format for people
 	Read       func(text []byte, origin string) (requests []app.Request, unused []string, err error)
 }
 
@@ -57,7 +58,8 @@ func (f Format) File(path, origin string) ([]app.Request, []string, error) {
 	return requests, unused, nil
 }
 
-// Origin returns scheme, host and port of a URL, with 127.0.0.1 for each name of this machine; "" if it has none.
+// Origin returns the scheme, host and port of a URL, with 127.0.0.1 for each name of this machine; ""
+// if there is no host.
 func Origin(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -76,7 +78,8 @@ func Origin(text string) string {
 	return u.Scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// at returns the URL of a recorded request at the program; "" if it went elsewhere.
+// at returns the URL of a recorded request for the program under test; "" for a request to another
+// origin.
 func at(text, origin string) string {
 	if Origin(text) != Origin(origin) {
 		return ""
@@ -85,16 +88,16 @@ func at(text, origin string) string {
 	return strings.TrimSuffix(origin, "/") + handedOn(u.RequestURI())
 }
 
-// escaped matches {{cart.id}} after it was escaped for a path, a query or a form.
+// escaped matches {{cart.id}} in the escaped form of a path, a query or a form.
 var escaped = regexp.MustCompile(`%7B%7B(?:%20|\+)*([A-Za-z0-9_.-]+)(?:%20|\+)*%7D%7D`)
 
-// handedOn returns an escaped text in which values that are handed on have their form again: {{cart.id}}.
+// handedOn returns an escaped text with its placeholders in plain form again: {{cart.id}}.
 func handedOn(text string) string { return escaped.ReplaceAllString(text, "{{$1}}") }
 
-// notSent are headers that belong to the recorded connection. An answer without Accept-Encoding can be read.
+// notSent are headers that belong to the recorded connection. Without Accept-Encoding, the answer is
+// not compressed.
 var notSent = []string{"Host", "Content-Length", "Connection", "Accept-Encoding", "Transfer-Encoding", "Keep-Alive", "Upgrade-Insecure-Requests"}
 
-// addHeader adds a recorded header, unless it belongs to the connection.
 func addHeader(r *app.Request, name, value string) {
 	name = http.CanonicalHeaderKey(name)
 	if strings.HasPrefix(name, ":") || slices.Contains(notSent, name) {

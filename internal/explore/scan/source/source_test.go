@@ -23,12 +23,13 @@ func text(r app.Request) string {
 	return strings.TrimSpace(line + strings.Join(names, "") + " " + r.Body)
 }
 
-// TestFormats: what each format becomes, and one line for what cannot be used.
+// TestFormats checks the requests that each format yields, and the line for each request that it cannot
+// use.
 func TestFormats(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		read       func([]byte, string) ([]app.Request, []string, error)
-		want       []string // requests, and then, after -, the lines
+		want       []string // requests, and then "-" and the lines of unused requests
 		fails      string
 	}{
 		{name: "curl", read: Curl, text: `# from the browser

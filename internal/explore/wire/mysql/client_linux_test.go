@@ -69,7 +69,6 @@ func scramble(challenge []byte, password string) []byte {
 	return three[:]
 }
 
-// login answers a request to switch the plugin, and returns the last packet.
 func (c *client) login() []byte {
 	c.t.Helper()
 	sequence, p := c.packet()

@@ -45,7 +45,6 @@ func readPacket(r io.Reader) (raw, payload []byte, err error) {
 	}
 }
 
-// fragment returns the payload length from the header of a packet.
 func fragment(head []byte) int { return int(head[0]) | int(head[1])<<8 | int(head[2])<<16 }
 
 func appendPacket(b []byte, sequence byte, payload []byte) []byte {
@@ -117,7 +116,6 @@ func (r *reader) bytes(n uint64) []byte {
 	return b
 }
 
-// number reads a number of n bytes, least significant first.
 func (r *reader) number(n uint64) uint64 {
 	var all [8]byte
 	copy(all[:], r.bytes(n))
@@ -143,7 +141,6 @@ func (r *reader) length() uint64 {
 
 func (r *reader) counted() []byte { return r.bytes(r.length()) }
 
-// terminated reads a string that ends with a zero byte.
 func (r *reader) terminated() []byte {
 	end := bytes.IndexByte(r.b, 0)
 	if end < 0 {

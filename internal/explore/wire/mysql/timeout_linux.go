@@ -119,7 +119,6 @@ func zeroRow(c column, binary bool) []byte {
 	return make([]byte, 2+width)
 }
 
-// lockColumn builds the definition of an integer column.
 func lockColumn(name string) []byte {
 	name = name[:min(len(name), 64)]
 	b := append([]byte("\x03def\x00\x00\x00"), byte(len(name)))

@@ -108,7 +108,6 @@ func withoutOwn(t *testing.T, way string, b []byte) []byte {
 	return out
 }
 
-// changedGreeting returns the greeting as the gate must change it.
 func changedGreeting(t *testing.T, b []byte) []byte {
 	t.Helper()
 	b = bytes.Clone(b)
@@ -123,7 +122,6 @@ func changedGreeting(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// changedReply returns the program's first packet as the gate must change it.
 func changedReply(t *testing.T, b []byte) []byte {
 	t.Helper()
 	b = bytes.Clone(b)

@@ -93,7 +93,6 @@ func (l login) relay(startup []byte) (id int64, ready frame, err error) {
 	}
 }
 
-// startup reads the messages before the login, and the StartupMessage.
 func (l login) startup() ([]byte, error) {
 	asked := false
 	for {

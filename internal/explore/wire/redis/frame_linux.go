@@ -32,7 +32,6 @@ const (
 	errLine    = malformed("a line does not end in CR LF")
 )
 
-// A value is a value of RESP2 or RESP3.
 type value struct {
 	kind  byte    // the first byte: '+', '-', ':', '$', '*', '_', '#', ',', '(', '!', '=', '%', '~', '>'
 	null  bool    // null of any kind
@@ -209,7 +208,6 @@ func length(text []byte, most int) (int, error) {
 	return n, nil
 }
 
-// line reads up to CR LF. The text between start and end excludes CR LF.
 func (r *reader) line(most int) (start, end int, err error) {
 	start = len(r.raw)
 	for {

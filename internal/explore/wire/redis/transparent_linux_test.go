@@ -170,7 +170,6 @@ func (c *client) expect(t *testing.T, answers ...string) {
 	}
 }
 
-// byHand sends commands that no library sends.
 func byHand(t *testing.T, address string) {
 	c := dial(t, address)
 	c.send(t, "\r\n*0\r\n*-1\r\nset inline \"a \\x41\"\r\nGET inline\n")
@@ -232,7 +231,6 @@ func tracking(t *testing.T, address string, direct *redis.Client) {
 	}
 }
 
-// random sends the same commands in pieces of random size.
 func random(t *testing.T, address string) {
 	c := dial(t, address)
 	defer c.Close()

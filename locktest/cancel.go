@@ -106,9 +106,10 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		rounds, round(handOver), granted)
 }
 
-// hangUp runs one round: a holder unlocks, and its waiter is canceled at the time apart after the Unlock, or
-// before it if apart is negative. A waiter that stays is not canceled. hangUp returns whether the waiter got
-// the lock, and how long after the Unlock.
+// hangUp runs one round: a holder unlocks, and its waiter is canceled. The parameter apart is the time
+// from the Unlock to the cancellation, negative for a cancellation before the Unlock. If stays is true,
+// the waiter is not canceled. hangUp returns whether the waiter got the lock, and how long after the
+// Unlock.
 func (tr *trial) hangUp(ctx context.Context, clients []Client, apart time.Duration, stays bool) (had bool, took time.Duration, err error) {
 	holder, err := clients[0].Lock(ctx, tr.name)
 	if err != nil {

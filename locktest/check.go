@@ -19,7 +19,7 @@ type Verdict string
 const (
 	Holds        Verdict = "holds"
 	Breaks       Verdict = "breaks"
-	NotClaimed   Verdict = "not claimed"  // the lock does not claim it; Result.Seen has what was seen
+	NotClaimed   Verdict = "not claimed"  // the lock does not claim it; Result.Seen is the observation
 	Unchecked    Verdict = "unchecked"    // a hook is missing
 	Inconclusive Verdict = "inconclusive" // the machine was too busy, or there was no contention
 )
@@ -28,7 +28,7 @@ const (
 type Result struct {
 	Check   string
 	Verdict Verdict
-	Seen    Verdict            // the result of the experiment, whatever was claimed
+	Seen    Verdict            // the result of the experiment, regardless of the claims
 	Why     string             // one sentence with the numbers
 	Figures map[string]float64 // durations in seconds; nil for most checks
 }
@@ -108,7 +108,7 @@ const (
 	// tryTimeout limits one attempt of a check. Only a broken lock or a stalled machine reaches
 	// it.
 	tryTimeout = time.Minute
-	// grace is added to every bound on a lock's time: a round trip, a wake-up.
+	// grace is added to every limit on a lock's time, for a round trip and a wake-up.
 	grace = 250 * time.Millisecond
 	// tries is how often a check is repeated if the machine is too busy.
 	tries = 4
@@ -151,7 +151,7 @@ func (c Check) once(ctx context.Context, s Subject) Result {
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-done: // it noticed
+	case r := <-done: // it noticed the end of its context
 		return r
 	case <-time.After(10 * time.Second):
 		return breaks("it did not return within 10 s of the end of its context")
@@ -166,7 +166,6 @@ type trial struct {
 	clients []Client
 }
 
-// connect opens n more clients.
 func (tr *trial) connect(ctx context.Context, n int) ([]Client, error) {
 	var clients []Client
 	for range n {
@@ -214,8 +213,8 @@ func (tr *trial) stillHeld(ctx context.Context, third Client, wait time.Duration
 	return true, nil
 }
 
-// ask asks for the lock until the client has it, or returns nil when ctx ends. A Lock may give up
-// earlier, and is then called again.
+// ask asks for the lock until the client has it, or returns nil when ctx ends. If Lock gives up
+// earlier, ask calls it again.
 func ask(ctx context.Context, c Client, name string) Lease {
 	for {
 		lease, err := c.Lock(ctx, name)
@@ -228,8 +227,9 @@ func ask(ctx context.Context, c Client, name string) Lease {
 	}
 }
 
-// ifAble returns r, the result of a check in which a client never got the lock of another one. The lock is
-// free now, and the client must get it. Otherwise it could never have got it, and r proves nothing.
+// ifAble returns r, the result of a check in which a client did not get another client's lock. The lock
+// is free now, so the client must get it. If it does not, it can never get the lock, and r proves
+// nothing.
 func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
 	lease, err := c.Lock(ctx, tr.name)
 	if err != nil {

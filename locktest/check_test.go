@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// TTLs of the locks in memory: where a check waits for it, where it must be
-// seen to be waited for, and where no machine may be slow enough to reach it.
+// TTLs of the locks in memory: for tests that wait until a lease ends, for a test that must notice such a
+// wait, and for tests in which no lease may end.
 const (
 	ttl    = 1200 * time.Millisecond
 	middle = 3 * time.Second
@@ -34,7 +34,6 @@ func TestSoundLock(t *testing.T) {
 	}
 }
 
-// examine runs one check by its name.
 func examine(t *testing.T, check string, s locktest.Subject) locktest.Result {
 	t.Helper()
 	i := slices.IndexFunc(locktest.Checks(), func(c locktest.Check) bool { return c.Name == check })
@@ -44,8 +43,7 @@ func examine(t *testing.T, check string, s locktest.Subject) locktest.Result {
 	return locktest.Checks()[i].Examine(t.Context(), s)
 }
 
-// TestBrokenLocksAreCaught are the negative controls: each check catches the
-// lock that is broken in its way.
+// TestBrokenLocksAreCaught are the negative controls: each check finds the lock with the matching flaw.
 func TestBrokenLocksAreCaught(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,8 +78,8 @@ func TestBrokenLocksAreCaught(t *testing.T) {
 	}
 }
 
-// TestLeakIsCaught is the negative control of NoLeak, which counts the goroutines of
-// the whole process and so runs alone.
+// TestLeakIsCaught is the negative control of NoLeak, which counts the goroutines of the whole process,
+// so the test runs alone.
 func TestLeakIsCaught(t *testing.T) {
 	tier.Test(t, "the check waits for leases")
 	if r := examine(t, "NoLeak", newMemory(long, leaky).subject()); r.Verdict != locktest.Breaks || !strings.Contains(r.Why, "memoryClient") {
@@ -89,8 +87,8 @@ func TestLeakIsCaught(t *testing.T) {
 	}
 }
 
-// TestForgottenWaiter: HandOver ends, and by its deadline, when a waiter never
-// has its turn. Exclusion does not take that for two holders at once.
+// TestForgottenWaiter: if a waiter never gets the lock, HandOver ends at its deadline. Exclusion does
+// not report two holders at once.
 func TestForgottenWaiter(t *testing.T) {
 	tier.Test(t, "the checks wait for their deadlines")
 	t.Parallel()
@@ -113,8 +111,8 @@ func TestForgottenWaiter(t *testing.T) {
 	}
 }
 
-// TestUnclaimed: what a lock does not claim is tried all the same and does not fail
-// it.
+// TestUnclaimed: a check also tries a property that the lock does not claim, but then the lock does not
+// fail.
 func TestUnclaimed(t *testing.T) {
 	tier.Test(t, "waits for leases")
 	t.Parallel()
@@ -137,7 +135,8 @@ func (unable) Lock(context.Context, string) (locktest.Lease, error) {
 	return nil, errors.New("connection refused")
 }
 
-// TestUnableToAsk: a client that cannot lock at all does not show that another one holds the lock.
+// TestUnableToAsk: if a client can never lock, its failure does not prove that another client holds the
+// lock.
 func TestUnableToAsk(t *testing.T) {
 	tier.Test(t, "waits for leases")
 	t.Parallel()
@@ -160,8 +159,7 @@ func TestUnableToAsk(t *testing.T) {
 	}
 }
 
-// TestWithoutHooks: what wants a hook that is missing is unchecked; the rest is
-// checked without.
+// TestWithoutHooks: a check that needs a missing hook is unchecked. The other checks run without it.
 func TestWithoutHooks(t *testing.T) {
 	t.Parallel()
 	for check, want := range map[string]locktest.Verdict{
@@ -179,8 +177,8 @@ func TestWithoutHooks(t *testing.T) {
 	}
 }
 
-// TestRunsOut: a lock without renewal is held to release safety by letting its
-// lease run out, and without a hook.
+// TestRunsOut: for a lock without renewal, ReleaseSafety needs no hook, since it can wait until the
+// lease expires.
 func TestRunsOut(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[flaw]locktest.Verdict{neverRenews: locktest.Holds, none: locktest.Unchecked} {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// childEnv has the task of a child process, as JSON.
+// childEnv is the environment variable with the task of a child process, as JSON.
 const childEnv = "LOCKTEST_CHILD"
 
 // Child does the work of a child process of Measure and exits. In any other process it returns at
@@ -76,7 +76,7 @@ type child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
-	words *bytes.Buffer // its standard error
+	words *bytes.Buffer // standard error of the child
 }
 
 func startChild(ctx context.Context, _ Subject, t task) (crew, error) {
@@ -114,7 +114,7 @@ func startChild(ctx context.Context, _ Subject, t task) (crew, error) {
 	return c, nil
 }
 
-func (c *child) begin() { _, _ = fmt.Fprintln(c.in, "go") } // collect reports a child that is gone
+func (c *child) begin() { _, _ = fmt.Fprintln(c.in, "go") } // if the child is gone, collect returns the error
 
 func (c *child) collect() (sum tally, err error) {
 	err = json.NewDecoder(c.out).Decode(&sum)

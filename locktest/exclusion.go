@@ -64,7 +64,7 @@ func exclusion(ctx context.Context, tr *trial) Result {
 type raceCounter struct {
 	shows  atomic.Int64
 	inside atomic.Int64
-	most   atomic.Int64 // inside at once
+	most   atomic.Int64 // maximum of inside
 	asking atomic.Int64
 	met    atomic.Int64 // grants after a wait
 }
@@ -159,7 +159,6 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Microsecond)
 }
 
-// raise sets v to n if n is greater.
 func raise(v *atomic.Int64, n int64) {
 	for {
 		old := v.Load()
@@ -178,7 +177,6 @@ func join(errs ...error) error {
 	return nil
 }
 
-// firstError keeps the first error that it is given.
 type firstError struct {
 	mu  sync.Mutex
 	err error

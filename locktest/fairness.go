@@ -92,7 +92,7 @@ func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, e
 	return order, failed.get()
 }
 
-// shares has the number of grants of each contender and of each client.
+// shares holds the number of grants of each contender and of each client.
 type shares struct {
 	contender, client []int
 	median, longest   time.Duration // of the waits, including those that the end cut off
@@ -108,9 +108,9 @@ func (s shares) total() int {
 
 func (s shares) ratio() float64 { return float64(s.longest) / float64(max(s.median, 1)) }
 
-// closedLoop lets n contenders ask again and again until there were at least that many grants in all, and the
-// time least has passed; it ends after 10 s in any case. The time is for a lock in memory, which gives 400
-// grants in 2 ms: if the scheduler stops a contender for a millisecond, the lock would seem to starve it.
+// closedLoop lets n contenders ask repeatedly until there were enough grants in total and the time
+// least has passed, for at most 10 s. A lock in memory gives 400 grants in 2 ms. Without the minimum
+// time, such a lock would seem to starve a contender that the scheduler stops for a millisecond.
 func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants int64, least time.Duration) (shares, error) {
 	short, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

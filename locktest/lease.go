@@ -7,8 +7,8 @@ import (
 )
 
 // renewal: a holder is idle for three TTLs while another client asks for the lock. It must hold the
-// lock all the time. The check reads the remaining time from the server every twentieth of a TTL.
-// Each rise is a renewal, and the rises must add up to two TTLs. Without that hook, elapsed time
+// lock all the time. The check reads the remaining time from the server every twentieth of a TTL. Each
+// rise is a renewal, and the rises must add up to two TTLs. Without the hook Remaining, elapsed time
 // decides.
 func renewal(ctx context.Context, tr *trial) Result {
 	if tr.s.TTL <= 0 {
@@ -95,7 +95,7 @@ func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken c
 	}
 }
 
-// lossSignal: the server loses the lock, and the holder must be told.
+// lossSignal: the server loses the lock, and the lease must signal the loss to its holder.
 func lossSignal(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil {
 		return unchecked("no hook Forget")

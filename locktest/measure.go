@@ -169,14 +169,12 @@ func median[N int | float64 | time.Duration](runs []Figures, of func(Figures) N)
 	return quantile.Of(values, 0.5)
 }
 
-// A task is the work of one process.
 type task struct {
 	Spec, Name   string
 	Contenders   int
 	Section, For time.Duration
 }
 
-// A tally is the result of one process.
 type tally struct {
 	Grants []grant
 	Took   time.Duration
@@ -290,7 +288,7 @@ func contend(ctx context.Context, c Client, t task) (tally, error) {
 	return sum, failed.get()
 }
 
-// contender asks until short ends. It gives back a lock that it holds then under ctx.
+// contender asks until the context short ends. It uses ctx to give back a lock that it holds then.
 func contender(ctx, short context.Context, c Client, t task, id int) (grants []grant, waits []time.Duration, err error) {
 	for short.Err() == nil {
 		asked := time.Now()

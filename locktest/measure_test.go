@@ -27,8 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		return redislockAt(addr), nil
 	})
-	// More tests at once than there are cores: what a lock in memory is tried for is
-	// mostly waited for.
+	// Run more tests at once than there are cores: the tests of a lock in memory mostly wait.
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)
 	}
@@ -65,7 +64,6 @@ type redislockLease struct{ lock *redislock.Lock }
 
 func (l redislockLease) Unlock(ctx context.Context) error { return l.lock.Release(ctx) }
 
-// measured are the figures of a lock under a load.
 func measured(t *testing.T, s locktest.Subject, load locktest.Load) locktest.Figures {
 	t.Helper()
 	f, err := locktest.Measure(t.Context(), s, load)
@@ -84,12 +82,12 @@ func TestMeasureHere(t *testing.T) {
 	if f.LongestWait < f.P99Wait || f.P99Wait < f.MedianWait || f.MedianWait <= 0 {
 		t.Errorf("%+v: want median <= p99 <= longest", f)
 	}
-	if f.CommandsPerHandover < 2 || f.CommandsPerHandover > 2.5 { // ask, unlock; a few hung up at the end
+	if f.CommandsPerHandover < 2 || f.CommandsPerHandover > 2.5 { // Lock and Unlock; a few waiters hung up at the end
 		t.Errorf("%.2f commands per hand-over, want about 2", f.CommandsPerHandover)
 	}
 }
 
-// TestMeasureOverlaps: two holders at once show.
+// TestMeasureOverlaps: Overlaps counts two holders at once.
 func TestMeasureOverlaps(t *testing.T) {
 	s := newMemory(time.Minute, noExclusion).subject()
 	f := measured(t, s, locktest.Load{Contenders: 4, Processes: 1, Section: time.Millisecond, For: time.Second})
@@ -98,8 +96,7 @@ func TestMeasureOverlaps(t *testing.T) {
 	}
 }
 
-// TestMeasureStarving: a waiter that is never served shows in the longest
-// wait, though it had no grant to count.
+// TestMeasureStarving: a waiter that is never served counts in LongestWait, although it got no grant.
 func TestMeasureStarving(t *testing.T) {
 	const period = 400 * time.Millisecond
 	s := newMemory(time.Minute, lastFirst).subject()
@@ -129,7 +126,7 @@ func TestMeasureProcesses(t *testing.T) {
 	}
 }
 
-// TestMeasureErrors: a child that fails is an error with its last words.
+// TestMeasureErrors: if a child fails, the error contains its last output.
 func TestMeasureErrors(t *testing.T) {
 	load := locktest.Load{Contenders: 2, Processes: 2, For: 50 * time.Millisecond}
 	for _, c := range []struct {
@@ -150,7 +147,7 @@ func TestMeasureErrors(t *testing.T) {
 	}
 }
 
-// TestMedian: each figure has its own middle.
+// TestMedian: Median takes the median of each figure separately.
 func TestMedian(t *testing.T) {
 	got := locktest.Median([]locktest.Figures{
 		{HandoversPerSecond: 10, P99Wait: 3, LongestWait: 9},

@@ -16,16 +16,16 @@ type flaw string
 
 const (
 	none          flaw = ""
-	noExclusion   flaw = "no exclusion"           // everybody is let in
-	localOnly     flaw = "only within a client"   // each client has a lock of its own
-	blindRelease  flaw = "release without token"  // Unlock frees whatever is there
+	noExclusion   flaw = "no exclusion"           // every caller gets the lock
+	localOnly     flaw = "only within a client"   // each client has its own lock
+	blindRelease  flaw = "release without token"  // Unlock frees the lock of any holder
 	neverRenews   flaw = "never renews"           // though it claims to
 	neverSignals  flaw = "never signals"          // though it claims to
 	earlySignal   flaw = "signals without a loss" // after one renewal
-	blindToServer flaw = "trusts a dead server"   // is told by the server, not by the clock
+	blindToServer flaw = "trusts a dead server"   // learns of a loss from the server, not from its clock
 	lastFirst     flaw = "last come, first served"
 	favourite     flaw = "starves other clients" // the first client's waiters go first
-	forgetsWaiter flaw = "forgets a waiter"      // each fifth one
+	forgetsWaiter flaw = "forgets a waiter"      // forgets each fifth waiter
 	deaf          flaw = "deaf to its context"
 	orphan        flaw = "grant to nobody" // a grant to a waiter that has hung up is never given back
 	leaky         flaw = "leaves a goroutine"
@@ -33,8 +33,7 @@ const (
 
 var errLost = errors.New("the lease was lost")
 
-// memory is a lock server in memory: first come, first served, with leases
-// that run out.
+// memory is a lock server in memory: first come, first served, with leases that expire.
 type memory struct {
 	ttl      time.Duration
 	flaw     flaw
@@ -48,7 +47,7 @@ type memory struct {
 }
 
 type memoryLock struct {
-	token   int64 // of the holder; 0: free
+	token   int64 // the holder's token; 0: free
 	expires time.Time
 	timer   *time.Timer
 	line    []*waiter

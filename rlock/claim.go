@@ -21,8 +21,8 @@ type claim struct {
 	request
 }
 
-// try asks Redis once. If another holder has the lock, the lease is nil and the duration says when
-// to ask again at the latest.
+// try asks Redis once. If another holder has the lock, the lease is nil, and the duration is the
+// maximum time until the next attempt.
 func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	s := c.slot
 	if !s.begin(ctx) {
@@ -67,7 +67,7 @@ func (c *claim) ended(ctx context.Context) error {
 	return noAnswer(ctx)
 }
 
-// granted makes the lease. The caller must have the slot's turn.
+// granted makes the lease. Call it between begin and end of the slot.
 func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Duration, error) {
 	s := c.slot
 	h := s.current
@@ -85,9 +85,9 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 	return h.admit(c, sent, token), 0, nil
 }
 
-// undo releases a lock that may have been granted after the caller gave up. If it was not granted,
-// nothing changes. The caller must have the slot's turn. If Redis cannot be reached, the lock
-// expires by itself.
+// undo releases a lock that may have been granted after the caller gave up. If Redis did not grant the
+// lock, nothing changes. If Redis cannot be reached, the lock expires by itself. Call undo between
+// begin and end of the slot.
 func (c *claim) undo(have int) {
 	_, _ = c.lock.sendRelease(context.WithoutCancel(c.ctx), c.slot.field, have)
 }
@@ -98,8 +98,8 @@ type answer struct {
 	remaining time.Duration // until it expires
 }
 
-// acquire asks once. If not enough replicas have a grant in time, acquire gives it back and answers
-// that another holder has the lock.
+// acquire asks Redis once. If not enough replicas have a grant in time, acquire gives it back and
+// answers that another holder has the lock.
 func (l *redisLock) acquire(ctx context.Context, c *claim, holds int) (a answer, err error) {
 	replicas := l.client.replicas
 	if replicas == 0 {
@@ -144,13 +144,13 @@ func (l *redisLock) sendAcquire(ctx context.Context, rdb processor, c *claim, ho
 // maxPoll is the longest wait in ms that fits into a time.Duration.
 const maxPoll = int64(math.MaxInt64/time.Millisecond) - 1
 
-// pollAfter converts the answer of PTTL to a wait. A lock without a TTL, or with one that lasts
-// centuries, does not come from this package; it is polled from time to time.
+// pollAfter converts the answer of PTTL to a wait. This package does not make a lock without a TTL, or
+// with a TTL of centuries. For such a lock, pollAfter returns the WatchdogTimeout.
 func (l *redisLock) pollAfter(pttl int64) time.Duration {
 	if pttl < 0 || pttl > maxPoll {
 		return l.client.watchdog
 	}
-	// One more: a TTL of 0.9 ms reads as 0.
+	// Redis reports a TTL of 0.9 ms as 0.
 	return time.Duration(pttl+1) * time.Millisecond
 }
 

@@ -30,7 +30,6 @@ func Timekeeper(c Clock) ClientOption {
 	return func(client *Client) { client.clock = c }
 }
 
-// systemClock is the clock of package time.
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
@@ -42,7 +41,6 @@ func (systemClock) NewTimer(d time.Duration) (Timer, <-chan time.Time) {
 
 func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.AfterFunc(d, f) }
 
-// remaining returns the time until t.
 func remaining(c Clock, t time.Time) time.Duration { return t.Sub(c.Now()) }
 
 // withTimeout is context.WithTimeoutCause with a clock.

@@ -20,12 +20,11 @@ type Script struct {
 	Role Role
 	Lock int // which of KEYS is the lock, counted from 1; 0: none
 
-	// Refused is the first value of an answer which means that the script changed nothing: another
-	// holder has the lock, or there is nothing to give back. "" means that the answer does not
-	// tell.
+	// Refused is the first value of the answer if the script changed nothing: another holder has the
+	// lock, or there is no lock to give back. "" means that the answer does not tell.
 	Refused string
-	// Listeners says which value of the answer is the number of notified listeners, counted from
-	// 1; 0 means that the answer does not tell.
+	// Listeners is the position, counted from 1, of the number of notified listeners in the answer; 0
+	// means that the answer does not contain it.
 	Listeners int
 	// Channel returns the channel on which waiters for a lock listen. It is nil if the script's
 	// lock has no such channel.

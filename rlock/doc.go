@@ -1,7 +1,6 @@
-// Package rlock is a lock that processes share through Redis, with the
-// meaning and the wire format of Redisson's RLock: reentrant, renewed by a
-// watchdog, waited for without polling. A Java service and a Go service can
-// exclude each other by it.
+// Package rlock is a lock that processes share through Redis, with the meaning and the wire format of
+// Redisson's RLock. The lock is reentrant, a watchdog renews it, and waiters do not poll. A Java
+// service and a Go service can exclude each other with it.
 //
 //	lease, err := client.NewLock("stock").Lock(ctx)
 //	if err != nil {
@@ -23,25 +22,24 @@
 //
 // # Waiting
 //
-// Of all waiters in one process, only the one at the front asks Redis: when a
-// message arrives, when the subscription is made or remade, and when the lock
-// must have expired. A lost message costs at most the rest of the TTL. The
-// holder hands the lock directly to the next waiter of its process, a few times
-// in a row (see HandOvers), and then offers it to all processes.
+// Of all waiters in one process, only the one at the front asks Redis: when a message arrives, when the
+// subscription is made or remade, and when the lock must have expired. After a lost message, the waiter
+// asks when the TTL ends. The holder hands the lock directly to the next waiter of its process, a few
+// times in a row (see HandOvers), and then offers it to all processes.
 //
 // # Redis Cluster and Sentinel
 //
-// A Client takes any redis.UniversalClient. On a cluster the keys of a lock must be in one slot. The
-// keys of a name without braces are, and so are those of a name with a part in braces, such as
-// "shop:{stock}". Any other name is ErrBadSlots.
+// A Client takes any redis.UniversalClient. On a cluster the keys of a lock must be in one slot. That
+// holds for a name without braces, and for a name with a part in braces, such as "shop:{stock}". For
+// any other name, the error is ErrBadSlots.
 //
 // The scripts send messages with PUBLISH, not SPUBLISH, so messages reach every node. On a cluster of
 // Redis 7 or later, Redisson uses SPUBLISH. There, the waiters of Redisson and of this package do not
 // wake each other: they ask again when the lock must have expired.
 //
-// Set MaxRetries to -1 in the client. Otherwise go-redis repeats a command whose answer did not
-// arrive; its cluster client does so with any MaxRetries. The scripts of this package may be
-// repeated, or say that they must not be.
+// Set MaxRetries to -1 in the client. Otherwise go-redis repeats a command after a missing answer; its
+// cluster client does so with any MaxRetries. Most scripts of this package may be sent twice. The
+// others tell go-redis not to repeat them.
 //
 // After a failover a lock may be gone. Replicas makes a grant wait for replicas.
 //

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrNotObtained: another holder has the lock, and the wait is over.
 	ErrNotObtained = errors.New("another holder has the lock")
-	// ErrNotHeld: this lease does not have the lock, or no longer. Nothing was changed.
+	// ErrNotHeld: this lease no longer has the lock. Nothing was changed.
 	ErrNotHeld = errors.New("the lock is not held by this lease")
 	// ErrLost is the cause with which the context of a lease ends when the lock is gone, or may be
 	// gone because it could not be renewed in time.

@@ -60,8 +60,8 @@ func (c *claim) waitFair(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// dequeueTimeout is how long a waiter that gives up waits until it is out of the queue. So a caller
-// that tries again and again does not fill the queue.
+// dequeueTimeout is the maximum time for which a waiter that gives up waits until it has left the
+// queue. Without this wait, a caller that tries again and again could fill the queue.
 const dequeueTimeout = 100 * time.Millisecond
 
 // await listens on the waiter's own channel.

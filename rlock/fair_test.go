@@ -28,7 +28,7 @@ func TestFairOrder(t *testing.T) {
 				section(ctx, t, lock, func(*Lease) { granted <- i })
 				done <- struct{}{}
 			}()
-			await(t, seen, Waiting) // it is in the queue; the next one comes behind it
+			await(t, seen, Waiting) // now it is in the queue, so the next waiter comes behind it
 		}
 		mustUnlock(t, first)
 		var order []int
@@ -55,7 +55,7 @@ func TestFairNoBarging(t *testing.T) {
 	})
 }
 
-// TestFairDeadWaiter: a dead waiter is skipped when its time is over.
+// TestFairDeadWaiter: a dead waiter is skipped after its FairWait or Wait.
 func TestFairDeadWaiter(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -94,7 +94,7 @@ func TestFairDeadHead(t *testing.T) {
 	lease := mustLock(t, lock, ctx, LeaseTime(300*time.Millisecond))
 	queue(b, lock, "dead:1", time.Now().Add(600*time.Millisecond))
 	granted := lineUp(ctx, t, lock, seen)
-	_ = lease.Unlock(ctx) // in time or not
+	_ = lease.Unlock(ctx) // in time or too late
 	mustUnlock(t, receive(t, "granted", granted))
 }
 
@@ -121,7 +121,6 @@ func queue(b *bench, lock *Lock, field string, dead time.Time) {
 	b.rdb.Do(ctx, "zadd", lock.keys.timeouts, dead.UnixMilli(), field)
 }
 
-// counter counts the commands that a client sends.
 type counter struct {
 	redis.Hook
 	sent atomic.Int64
@@ -139,8 +138,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return next
 }
 
-// rush makes that many goroutines of each client take the lock that often, and returns the longest
-// wait.
+// rush makes goroutines of each client take the lock repeatedly, and returns the longest wait.
 func rush(t testing.TB, clients []*Client, newLock maker, name string, contenders, grants int, inside func(*Lease)) time.Duration {
 	t.Helper()
 	var group sync.WaitGroup
@@ -166,8 +164,7 @@ func rush(t testing.TB, clients []*Client, newLock maker, name string, contender
 }
 
 // TestRush: 64 contenders of 8 clients all get the lock of each kind, one at a time. The tokens of a
-// fenced lock grow. The handover of a plain lock costs few commands; BenchmarkHandOver has the
-// figures: 1 to 1.5.
+// fenced lock grow. The handover of a plain lock costs few commands: 1 to 1.5 in BenchmarkHandOver.
 func TestRush(t *testing.T) {
 	t.Parallel()
 	const grants = 2000
@@ -221,7 +218,7 @@ func BenchmarkHandOver(b *testing.B) {
 				defer c.Close()
 				clients = append(clients, c)
 			}
-			n := max(b.N, 20_000) // one hand-over says nothing, and -benchtime 1x asks for one
+			n := max(b.N, 20_000) // -benchtime 1x would measure a single handover
 			b.ResetTimer()
 			worst := rush(b, clients, (*Client).NewLock, name(b), shape.contenders, n, func(*Lease) {})
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "handovers/s")

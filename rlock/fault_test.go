@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// ownServer is a redis-server that a test may damage.
 func ownServer(t *testing.T) (*bench, *localserver.Redis) {
 	t.Helper()
 	server := localservertest.Redis(t)
@@ -27,8 +26,8 @@ func pause(t *testing.T, server *localserver.Redis) (resume func()) {
 	return resume
 }
 
-// TestHungRedis: a Redis accepts connections and answers nothing. The lease ends before its TTL
-// can, and no call outlives its context.
+// TestHungRedis: a Redis accepts connections and never answers. The lease ends before its TTL, and no
+// call lasts longer than its context.
 func TestHungRedis(t *testing.T) {
 	t.Parallel()
 	b, server := ownServer(t)
@@ -136,7 +135,7 @@ func TestAbandonedAttempt(t *testing.T) {
 	b, server := ownServer(t)
 	c := b.client(t)
 	for _, lock := range []*Lock{c.NewLock(name(t)), c.NewFairLock(name(t))} {
-		mustUnlock(t, mustLock(t, lock, within(t))) // a connection is there
+		mustUnlock(t, mustLock(t, lock, within(t))) // opens a connection
 		resume := pause(t, server)
 		if _, err := lock.TryLock(within(t), Wait(20*time.Millisecond)); !errors.Is(err, ErrNoAnswer) {
 			t.Errorf("got %v, want ErrNoAnswer", err)
@@ -149,7 +148,7 @@ func TestAbandonedAttempt(t *testing.T) {
 	}
 }
 
-// TestRedisKilled: all waiters get an error, and soon.
+// TestRedisKilled: all waiters soon get an error.
 func TestRedisKilled(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, newLock maker) {
@@ -178,7 +177,7 @@ func TestRedisKilled(t *testing.T) {
 		}
 		require.NoError(t, server.Start())
 		if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-			t.Logf("Unlock after the restart: %v", err) // a stale connection is an error too
+			t.Logf("Unlock after the restart: %v", err) // Unlock may also use a stale connection
 		}
 		mustUnlock(t, mustLock(t, lock, ctx))
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestPollAfter: whatever Redis answers for the TTL, a waiter pauses between two attempts.
+// TestPollAfter: for any TTL that Redis reports, a waiter pauses between two attempts.
 func TestPollAfter(t *testing.T) {
 	l := &redisLock{client: &Client{watchdog: time.Second}}
 	for _, ms := range []int64{math.MinInt64, -2, -1, 0, 1, maxPoll, maxPoll + 1, math.MaxInt64} {
@@ -22,9 +22,8 @@ func TestPollAfter(t *testing.T) {
 	}
 }
 
-// FuzzRedisValues: whatever Redis has under the keys of a lock, each method returns without a
-// panic. A caller that gets the lock has a lease that it can give back, and a token is greater than
-// 0.
+// FuzzRedisValues: with any values under the keys of a lock, each method returns without a panic. A
+// caller that gets the lock can give it back, and a token is greater than 0.
 func FuzzRedisValues(f *testing.F) {
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// yieldTime is how long this process leaves the lock to the other processes when it is their turn.
-// If none of them wants it, only this time is lost.
+// yieldTime is how long this process leaves the lock to the other processes when it is their turn. If
+// none of them wants it, the lock stays free for this time.
 const yieldTime = time.Millisecond
 
-// maxStreak limits the duration of a streak, since maxHandOvers long sections would take too long.
+// maxStreak limits the duration of consecutive handovers within this process. If sections are long,
+// maxHandOvers of them would keep the other processes waiting for too long.
 const maxStreak = 20 * time.Millisecond
 
 // A grant is a lock that was handed over. The lease counts from the time at which the command was
@@ -114,7 +115,6 @@ func (c *Client) offered(name string, listeners int) {
 	ln.yield = listeners - 1
 }
 
-// yields reports whether the message that arrived is meant for another process.
 func (ln *line) yields() bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

@@ -31,8 +31,8 @@ func NewHolder() *Holder {
 
 type holderKey struct{}
 
-// WithHolder returns a context whose locks belong to h. Without a Holder in its context, every call
-// of Lock has its own, so a second Lock waits for the first.
+// WithHolder returns a context whose locks belong to h. Without a Holder in its context, every call of
+// Lock gets a new Holder, so a second Lock waits for the first.
 func WithHolder(ctx context.Context, h *Holder) context.Context {
 	return context.WithValue(ctx, holderKey{}, h)
 }
@@ -42,13 +42,12 @@ func holderOf(ctx context.Context) (*Holder, bool) {
 	return h, ok
 }
 
-// field returns the holder's field in the lock's hash.
 func (h *Holder) field(c *Client) string {
 	return c.id + ":" + strconv.FormatUint(h.id, 10)
 }
 
-// A slot is the state of one holder at one lock. It lives while the lock is held or a call is in
-// progress.
+// A slot is the state of one holder for one lock. It exists while the holder has the lock or a call is
+// in progress.
 type slot struct {
 	holder *Holder
 	key    slotKey
@@ -68,8 +67,8 @@ func (h *Holder) enter(c *Client, name string) *slot {
 	})
 }
 
-// join is enter for a caller that has the slot. A lease that was unlocked before still has the
-// slot, even if no other user has.
+// join is like enter, for a caller that already knows the slot. The slot may have no users any more: a
+// lease still knows it after Unlock.
 func (s *slot) join() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()
@@ -82,8 +81,7 @@ func (s *slot) leave() {
 	s.holder.slots.Release(s.key)
 }
 
-// hold sets what the slot holds from now on; nil means nothing. The caller must have the slot's
-// turn.
+// hold sets slot.current; nil means that the holder holds nothing. Call it between begin and end.
 func (s *slot) hold(h *hold) {
 	switch before := s.current; {
 	case before == nil && h != nil:
@@ -94,7 +92,7 @@ func (s *slot) hold(h *hold) {
 	s.current = h
 }
 
-// begin waits for its turn to use the field. If it returns true, end must follow.
+// begin waits until no other goroutine uses the field. If it returns true, the caller must call end.
 func (s *slot) begin(ctx context.Context) bool {
 	select {
 	case s.busy <- struct{}{}:

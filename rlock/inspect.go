@@ -31,8 +31,8 @@ func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
 	})
 }
 
-// HoldCount returns how often the Holder in ctx holds the lock, according to Redis. ctx has a
-// Holder from WithHolder, or as the context of a lease; without one the count is 0.
+// HoldCount returns how often the Holder in ctx holds the lock, according to Redis. ctx contains a
+// Holder if it comes from WithHolder or from a lease. Otherwise the count is 0.
 func (l *Lock) HoldCount(ctx context.Context) (int, error) {
 	holder, ok := holderOf(ctx)
 	if !ok {

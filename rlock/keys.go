@@ -19,8 +19,8 @@ type keys struct {
 	timeouts string // sorted set of a fair lock: field -> ms since 1970
 }
 
-// namesOf follows RedissonObject.prefixName: a name with a brace has its own hash
-// tag.
+// namesOf follows RedissonObject.prefixName: a name with a brace stands in the other keys without
+// additional braces.
 func namesOf(name string) keys {
 	tagged := "{" + name + "}"
 	if strings.Contains(name, "{") {
@@ -35,8 +35,8 @@ func namesOf(name string) keys {
 	}
 }
 
-// inOneSlot reports whether a Redis Cluster has all keys in one slot, as a script requires. A name
-// without braces is in one slot. A name with braces is only if it has its own hash tag.
+// inOneSlot reports whether a Redis Cluster has all keys in one slot, as a script requires. That is
+// true for a name without braces, and for a name that contains a hash tag.
 func (k keys) inOneSlot() bool { return hashTag(k.lock) == hashTag(k.channel) }
 
 // hashTag returns the part of a key that determines its slot: the text in its first braces, or all

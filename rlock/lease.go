@@ -14,11 +14,11 @@ import (
 //   - it expires: LeaseTime is over, or no renewal was answered in time. The
 //     clock of this process decides that. It counts from the moment at which the
 //     last answered command was sent, and ends 1 % and 2 ms early, so that the
-//     context ends before anybody else can get the lock;
+//     context ends before another holder can get the lock;
 //   - Unlock finds it gone.
 //
-// Without a watchdog only the clock and Unlock can find that out. A paused
-// process learns nothing until it runs again; see FencedLock.
+// Without a watchdog, only the clock and Unlock can detect the loss. A paused process cannot detect it
+// before it runs again; see NewFencedLock.
 type Lease struct {
 	lock         *Lock
 	hold         *hold

@@ -154,7 +154,6 @@ func (w *waiter) nudge() {
 	}
 }
 
-// waited reports whether a goroutine of this process waits for the lock.
 func (c *Client) waited(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

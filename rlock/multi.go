@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// nodeTimeout is how long one lock of a MultiLock may take in one round. Without it, two callers
+// nodeTimeout is how long one lock of a MultiLock may take in one attempt. Without it, two callers
 // could each wait forever for a lock that the other holds.
 const nodeTimeout = 1500 * time.Millisecond
 
@@ -16,7 +16,7 @@ const nodeTimeout = 1500 * time.Millisecond
 // none. It is safe for concurrent use.
 type MultiLock struct{ locks []*Lock }
 
-// Multi returns the lock that is held when all of locks are.
+// Multi returns a lock that consists of the given locks.
 //
 // Source: Redisson, RedissonMultiLock.
 func Multi(locks ...*Lock) *MultiLock { return &MultiLock{locks} }
@@ -29,7 +29,7 @@ func (m *MultiLock) Lock(ctx context.Context, options ...Option) (*MultiLease, e
 	return m.obtain(ctx, forever, options)
 }
 
-// TryLock is Lock that makes one round unless Wait says otherwise.
+// TryLock is like Lock, but makes only one attempt, unless Wait allows more time.
 func (m *MultiLock) TryLock(ctx context.Context, options ...Option) (*MultiLease, error) {
 	return m.obtain(ctx, 0, options)
 }
@@ -63,7 +63,7 @@ func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Op
 		case asked.wait == 0, !until.IsZero() && !clock.Now().Before(until):
 			return nil, fmt.Errorf("rlock: multi lock: %w", notObtained(err))
 		}
-		// The random part separates callers that undo each other's rounds.
+		// The random part separates callers that make each other's attempts fail.
 		pause, over := clock.NewTimer(10*time.Millisecond + rand.N(40*time.Millisecond))
 		select {
 		case <-over:
@@ -80,7 +80,7 @@ func notObtained(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotObtained, err)
 }
 
-// round takes all locks, or none.
+// round makes one attempt to take all locks. If it fails, it has none.
 func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, options []Option) (*MultiLease, error) {
 	leases := make([]*Lease, 0, len(m.locks))
 	for _, lock := range m.locks {
@@ -169,8 +169,8 @@ func (m *MultiLease) Context() context.Context { return m.ctx }
 // Leases are the single leases, in the order of the locks.
 func (m *MultiLease) Leases() []*Lease { return m.leases }
 
-// Unlock gives all of them back, the last one first, and returns the joined errors of Lease.Unlock.
-// If ErrNotHeld is among them, another holder may have been in the section.
+// Unlock gives all locks back, the last one first, and returns the joined errors of Lease.Unlock. If
+// ErrNotHeld is among them, another holder may have been in the section.
 func (m *MultiLease) Unlock(ctx context.Context) error {
 	m.cancel(context.Canceled)
 	var errs []error

@@ -162,7 +162,7 @@ func TestCluster(t *testing.T) {
 	first := dial()
 	second := dial()
 	eachKind(t, func(t *testing.T, newLock maker) {
-		for range 5 { // in several slots, and therefore on several nodes
+		for range 5 { // the names are in several slots, and so on several nodes
 			n := strings.ReplaceAll(name(t), "/", ".")
 			lease := mustLock(t, newLock(first, n), within(t))
 			if other, err := newLock(second, n).TryLock(within(t)); err == nil {
@@ -194,7 +194,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// TestHashTag has the examples of the Redis cluster specification.
+// TestHashTag checks the examples of the Redis cluster specification.
 func TestHashTag(t *testing.T) {
 	for key, want := range map[string]string{
 		"{user1000}.following": "user1000", "foo{}{bar}": "foo{}{bar}", "foo{{bar}}zap": "{bar", "foo{bar}{zap}": "bar", "a": "a", "a}b{c": "a}b{c",

@@ -18,16 +18,16 @@ func WatchdogTimeout(d time.Duration) ClientOption {
 	return func(c *Client) { c.watchdog = d }
 }
 
-// RenewEvery is how long after a grant or a renewal the watchdog renews; a third of WatchdogTimeout
-// by default. It must be above 0 and below WatchdogTimeout; otherwise Lock returns ErrBadTTL. A
-// shorter time survives a longer outage of Redis, and costs more commands.
+// RenewEvery is how long after a grant or a renewal the watchdog renews; a third of WatchdogTimeout by
+// default. It must be above 0 and below WatchdogTimeout; otherwise Lock returns ErrBadTTL. With a
+// shorter time, a lease survives a longer outage of Redis, but needs more commands.
 func RenewEvery(d time.Duration) ClientOption {
 	return func(c *Client) { c.renewEvery = &d }
 }
 
 // RenewalTimer sets the timer of the watchdogs, for a test that decides when a renewal is due; the
-// default is the clock's AfterFunc. ctx has the values of the context that was given to Lock, and
-// never ends. renew takes it, or a child.
+// default is the clock's AfterFunc. ctx has the values of the context that was given to Lock, and never
+// ends. Pass ctx, or a child of it, to renew.
 func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer) ClientOption {
 	return func(c *Client) { c.renewalTimer = after }
 }
@@ -41,18 +41,18 @@ func FairWait(d time.Duration) ClientOption {
 	return func(c *Client) { c.fairWait = d }
 }
 
-// HandOvers is how often in a row a holder of this Client may hand a lock to the next one, in one
-// round trip and past the waiters of other processes; 16 by default. After that, and 20 ms
-// after the first handover, the lock is offered to all processes. With 0 it always is. Fair locks ignore this.
+// HandOvers is how often in a row a holder of this Client may hand a lock directly to a waiter of this
+// Client; 16 by default. A handover takes one round trip, and overtakes the waiters of other processes.
+// After the last handover in a row, or 20 ms after the first, the lock is offered to all processes. 0
+// means no handovers. Fair locks ignore this option.
 func HandOvers(n int) ClientOption {
 	return func(c *Client) { c.handOvers = n }
 }
 
-// Replicas makes each grant wait until n replicas have it (the command WAIT), for at most that
-// time: 1 ms or longer, and less than the ReadTimeout of the go-redis client, which limits the
-// answer. A grant that fewer replicas have by then is given back, and the caller continues to wait
-// for the lock. 0, the default, waits for none. With Replicas, there are no handovers within a
-// process.
+// Replicas makes each grant wait until n replicas have it (the command WAIT). within is the maximum
+// wait: 1 ms or longer, and less than the ReadTimeout of the go-redis client, which limits the answer.
+// If fewer replicas have the grant by then, it is given back, and the caller continues to wait for the
+// lock. 0, the default, waits for none. With Replicas, there are no handovers within a process.
 //
 // A lock then survives a failover to one of those replicas. This is not consensus. A primary that
 // is cut off from its replicas continues to renew the locks that it granted before, while the

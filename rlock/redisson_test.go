@@ -75,7 +75,7 @@ func startJava(t *testing.T, redisAddress string) *javaProcess {
 	return j
 }
 
-// A javaLock is a lock of Redisson: "plain", "fair" or, with the call token, a fenced one.
+// A javaLock is a lock of Redisson: "plain", "fair", or "plain" with the call token for a fenced lock.
 type javaLock struct {
 	*javaProcess
 	kind, name string
@@ -95,7 +95,7 @@ func (l javaLock) call(t *testing.T, thread, call string, d time.Duration) <-cha
 	return answer
 }
 
-// must is call for one that the thread answers at once.
+// must sends a call and fails the test unless the answer is want.
 func (l javaLock) must(t *testing.T, thread, call string, d time.Duration, want string) {
 	t.Helper()
 	if got := receive(t, "Java: "+call, l.call(t, thread, call, d)); got != want {
@@ -105,11 +105,11 @@ func (l javaLock) must(t *testing.T, thread, call string, d time.Duration, want 
 
 const (
 	ok         = "ok "
-	byWatchdog = -time.Millisecond // as the lease of a Java call: the watchdog renews it
+	byWatchdog = -time.Millisecond // a lease in a Java call: the watchdog renews it
 )
 
-// scripts returns how many scripts the server has run: each attempt to take a lock is one, by rlock and by
-// Redisson.
+// scripts returns how many scripts the server has run. Each attempt to take a lock is a script, in
+// rlock and in Redisson.
 func scripts(t *testing.T, b *bench) (n int) {
 	t.Helper()
 	info, err := b.rdb.Info(within(t), "commandstats").Result()
@@ -121,8 +121,9 @@ func scripts(t *testing.T, b *bench) (n int) {
 	return n
 }
 
-// wakesByMessage hands the lock to a waiter that has settled down. The lease lasts an hour, and the
-// waiter makes no attempt between its subscription and the release: what wakes it is the message.
+// wakesByMessage releases the lock after a waiter has subscribed. The lease lasts an hour, and the
+// waiter makes no attempt between its subscription and the release. So only the message can have woken
+// it.
 func wakesByMessage(t *testing.T, b *bench, name, channel string, release func(), granted func()) {
 	t.Helper()
 	ctx := within(t)
@@ -132,7 +133,8 @@ func wakesByMessage(t *testing.T, b *bench, name, channel string, release func()
 	if _, err := message.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// The last attempt follows the subscription. After it, the server answers 500 times and sees no other.
+	// The waiter's last attempt follows its subscription. Then 500 answers of the server in a row show
+	// no further attempt.
 	before, quiet := scripts(t, b), 0
 	until(t, "the waiter makes no attempt", func() bool {
 		now := scripts(t, b)
@@ -151,8 +153,8 @@ func wakesByMessage(t *testing.T, b *bench, name, channel string, release func()
 	}
 }
 
-// TestRedisson: the real Redisson and rlock exclude and wake each other, by every kind of lock that
-// both have. redisson/pom.xml names the version.
+// TestRedisson: the real Redisson and rlock exclude and wake each other, with every kind of lock that
+// both implement. redisson/pom.xml names the version.
 func TestRedisson(t *testing.T) {
 	tier.Soak(t, "needs Maven Central; TestWire and TestFairWire see the same format")
 	b, _ := ownServer(t)
@@ -224,7 +226,7 @@ func TestRedisson(t *testing.T) {
 			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
 				t.Errorf("Unlock after the lease: %v, want ErrNotHeld", err)
 			}
-			theirs.must(t, "one", "unlock", 0, ok) // our late Unlock left it alone
+			theirs.must(t, "one", "unlock", 0, ok) // our late Unlock has not released it
 		})
 
 		t.Run(kind+"/watchdogs", func(t *testing.T) {
@@ -323,7 +325,7 @@ func TestRedisson(t *testing.T) {
 	})
 }
 
-// fieldOf returns the holder's field of a Java thread, from a lock that it takes.
+// fieldOf makes a Java thread take a lock, and returns the holder's field in it.
 func (j *javaProcess) fieldOf(t *testing.T, b *bench, thread string) string {
 	t.Helper()
 	l := javaLock{j, "plain", "redisson-field"}

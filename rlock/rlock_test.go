@@ -22,13 +22,13 @@ import (
 // for a millisecond's work.
 const testTimeout = 60 * time.Second
 
-// servers has the redis-server that most tests share, each with names of its own.
+// servers holds the redis-server that most tests share. Each test uses its own names of locks.
 var servers struct {
 	group *localserver.Group
 	redis *localserver.Redis
 }
 
-// quiet keeps go-redis from logging servers that tests kill.
+// quiet stops go-redis from logging errors of servers that tests kill.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -103,10 +103,8 @@ func onServer(t testing.TB) *bench {
 
 var names atomic.Int64
 
-// maker is a lock's constructor.
 type maker func(*Client, string) *Lock
 
-// eachKind runs a test on every kind of lock.
 func eachKind(t *testing.T, test func(t *testing.T, newLock maker)) {
 	for name, newLock := range map[string]maker{
 		"plain": (*Client).NewLock, "fair": (*Client).NewFairLock, "fenced": (*Client).NewFencedLock,
@@ -118,7 +116,6 @@ func eachKind(t *testing.T, test func(t *testing.T, newLock maker)) {
 	}
 }
 
-// name returns a lock name that no other test uses.
 func name(t testing.TB) string { return fmt.Sprintf("%s/%d", t.Name(), names.Add(1)) }
 
 func within(t testing.TB) context.Context {
@@ -128,7 +125,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// until polls for an event of another goroutine or the server.
+// until polls until done returns true.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !done(); time.Sleep(time.Millisecond) {
@@ -156,7 +153,6 @@ func mustLock(t testing.TB, l *Lock, ctx context.Context, options ...Option) *Le
 	return lease
 }
 
-// section takes the lock, runs inside, and releases the lock.
 func section(ctx context.Context, t testing.TB, l *Lock, inside func(*Lease)) {
 	t.Helper()
 	lease, err := l.Lock(ctx)
@@ -170,7 +166,7 @@ func section(ctx context.Context, t testing.TB, l *Lock, inside func(*Lease)) {
 	}
 }
 
-// lineUp asks for a held lock and returns when it is in the queue.
+// lineUp calls Lock for a held lock, and returns when the call waits.
 func lineUp(ctx context.Context, t testing.TB, l *Lock, seen <-chan Event) <-chan *Lease {
 	t.Helper()
 	granted := make(chan *Lease, 1)
@@ -196,7 +192,6 @@ func events() (ClientOption, <-chan Event) {
 	return Observer(func(e Event) { c <- e }), c
 }
 
-// await waits for an event of one kind.
 func await(t testing.TB, c <-chan Event, kind Kind) Event {
 	t.Helper()
 	for {

@@ -72,8 +72,8 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	return t, t.confirmed
 }
 
-// leave ends a waiter's use of the topic. The topic is dropped once its last waiter has been gone for the
-// duration after.
+// leave ends a waiter's use of the topic. If no waiter is left, the topic is dropped after the given
+// duration.
 func (s *subscriber) leave(t *topic, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

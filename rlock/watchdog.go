@@ -67,14 +67,14 @@ func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	return l
 }
 
-// margin is how long before its TTL a lease counts as over: the clocks of two machines drift apart,
-// and Redis expires keys by its own.
+// margin is how long before the end of its TTL a lease counts as over: the clocks of two machines drift
+// apart, and Redis expires keys by its own.
 func margin(ttl time.Duration) time.Duration {
 	return min(ttl/100+2*time.Millisecond, ttl/2)
 }
 
-// extend counts from the time at which the command was sent: Redis started the TTL then or later.
-// The caller holds h.mu.
+// extend moves the end of the lease. It counts from the time at which the command was sent: Redis
+// started the TTL then or later. The caller holds h.mu.
 func (h *hold) extend(sent time.Time, ttl time.Duration) {
 	until := sent.Add(ttl - margin(ttl))
 	if h.stopped || !until.After(h.until) {

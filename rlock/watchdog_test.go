@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// shortTimeout is renewed every second. A machine that stands still for longer
-// loses the lease, as it must; the tests then begin anew.
+// shortTimeout is a lease that the watchdog renews every second. If the machine stalls for too long,
+// the lease is lost, as it must be, and the test starts again.
 const shortTimeout = 3 * time.Second
 
-// renewed returns a lease that was renewed that often.
+// renewed returns a lease after the given number of renewals.
 func renewed(t *testing.T, lock *Lock, ctx context.Context, seen <-chan Event, times int) *Lease {
 	t.Helper()
 	for {
@@ -27,7 +27,7 @@ func renewed(t *testing.T, lock *Lock, ctx context.Context, seen <-chan Event, t
 				return lease
 			}
 		}
-		_ = lease.Unlock(ctx) // ErrNotHeld, or the machine stood still after the deadline only
+		_ = lease.Unlock(ctx) // the error is ErrNotHeld, unless the machine stalled only after the deadline
 	}
 }
 
@@ -37,7 +37,7 @@ func TestWatchdogRenews(t *testing.T) {
 	ctx := within(t)
 	observer, seen := events()
 	lock := b.client(t, WatchdogTimeout(shortTimeout), observer).NewLock(name(t))
-	// The fourth renewal is 4 s after the grant, which was for 3.
+	// The fourth renewal is 4 s after the grant, longer than the lease of 3 s.
 	lease := renewed(t, lock, ctx, seen, 4)
 	lease.hold.mu.Lock()
 	deadline := lease.hold.until
@@ -50,12 +50,12 @@ func TestWatchdogRenews(t *testing.T) {
 	}
 }
 
-// TestRenewEvery: the watchdog renews as often as it is told to.
+// TestRenewEvery: the watchdog renews at the interval of RenewEvery.
 func TestRenewEvery(t *testing.T) {
 	t.Parallel()
 	b := onServer(t)
 	observer, seen := events()
-	// With the preset third the first renewal would come after twenty minutes.
+	// With the default, a third of an hour, the first renewal would come after twenty minutes.
 	lock := b.client(t, WatchdogTimeout(time.Hour), RenewEvery(50*time.Millisecond), observer).NewLock(name(t))
 	mustUnlock(t, renewed(t, lock, within(t), seen, 3))
 	for _, every := range []time.Duration{0, -time.Second, time.Hour, 2 * time.Hour} {

@@ -83,7 +83,8 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestMessageWakes: a lock of another client's holder keeps ours out, and the message lets them in.
+// TestMessageWakes: while a foreign holder has the lock, our waiters wait, and the message of its
+// release wakes them.
 func TestMessageWakes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {
@@ -103,7 +104,8 @@ func TestMessageWakes(t *testing.T) {
 	})
 }
 
-// TestHandOversPublish: hand-overs inside a process end, and the message reaches the other processes.
+// TestHandOversPublish: after the last handover within a process, a message reaches the other
+// processes.
 func TestHandOversPublish(t *testing.T) {
 	t.Parallel()
 	b := onServer(t)

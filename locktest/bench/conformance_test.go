@@ -67,15 +67,15 @@ func expected(k kind, check string) (verdict, seen locktest.Verdict) {
 	if claimed, optional := claims[check]; optional && !claimed {
 		return locktest.NotClaimed, locktest.Breaks
 	}
-	// The renewal that is under way when the server falls silent is waited for
-	// until a TTL after it was sent, half a TTL after the lease has run out.
+	// rueidislock waits for an unanswered renewal until one TTL after sending it. That is half a TTL
+	// after the end of the lease.
 	if check == "FrozenServer" && strings.HasPrefix(k.name, "rueidislock") {
 		return locktest.Breaks, locktest.Breaks
 	}
 	return locktest.Holds, locktest.Holds
 }
 
-// TestCommandsCountScripts: the figure has what a script calls, too.
+// TestCommandsCountScripts: the number of commands includes those that a script calls.
 func TestCommandsCountScripts(t *testing.T) {
 	srv := newServer(t)
 	before, err := srv.commands(t.Context())
@@ -88,7 +88,7 @@ func TestCommandsCountScripts(t *testing.T) {
 	}
 }
 
-// TestQuick: the command prints a row for each lock with figures in it.
+// TestQuick: the command prints a row with figures for each lock.
 func TestQuick(t *testing.T) {
 	var out, progress bytes.Buffer
 	if err := run(t.Context(), []string{"-quick", "-markdown", "-only", "redislock-10ms"}, &out, &progress); err != nil {

@@ -33,7 +33,6 @@ type kind struct {
 // unsetTTL is the lease of a library that has no default.
 const unsetTTL = 10 * time.Second
 
-// kinds lists the locks in the order of the table.
 func kinds() []kind {
 	all := []kind{
 		redislockKind(time.Millisecond), redislockKind(10 * time.Millisecond), redislockKind(100 * time.Millisecond),
@@ -63,7 +62,6 @@ func open(spec string) (locktest.Subject, error) {
 	}}, err
 }
 
-// oneKey returns the name under which most libraries keep a lock.
 func oneKey(name string) []string { return []string{name} }
 
 // dial opens a client with the defaults of go-redis, of one server at host:port, or of the servers

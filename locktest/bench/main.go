@@ -41,7 +41,6 @@ type cell struct {
 	section   time.Duration
 }
 
-// contenders is the number of contenders for the lock, in all processes together.
 const contenders = 64
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {

@@ -64,7 +64,7 @@ type rueidislockLease struct {
 
 func (l rueidislockLease) Context() context.Context { return l.ctx }
 
-// Unlock has no error to return: a CancelFunc says nothing.
+// Unlock returns nil, since a CancelFunc reports no error.
 func (l rueidislockLease) Unlock(context.Context) error {
 	l.unlock()
 	return nil

@@ -52,7 +52,6 @@ func (s *server) close() error {
 	return errors.Join(s.rdb.Close(), s.group.Close())
 }
 
-// subject returns the kind on this server. ttl 0 means the kind's default.
 func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 	subject := locktest.Subject{
 		Name: k.name, Spec: k.name + "@" + s.addr,

@@ -16,7 +16,7 @@ func TestConformanceOfTopologies(t *testing.T) {
 	soak := tier.Soaking()
 	for _, built := range []string{topology.Cluster, topology.Sentinel} {
 		if built == topology.Sentinel && !soak {
-			continue // to a client it is one server, at an address that it asks for
+			continue // for a client, this is a single server
 		}
 		t.Run(built, func(t *testing.T) {
 			srv := newServers(t, built)
@@ -29,7 +29,7 @@ func TestConformanceOfTopologies(t *testing.T) {
 					for _, c := range locktest.Checks() {
 						got := c.Examine(t.Context(), srv.subject(k, ttl))
 						want, _ := expected(k, c.Name)
-						if got.Verdict != want && got.Verdict != locktest.Unchecked { // it is not frozen
+						if got.Verdict != want && got.Verdict != locktest.Unchecked { // FrozenServer is unchecked here
 							t.Errorf("%s\nwant %s", got, want)
 						}
 						t.Log(got)

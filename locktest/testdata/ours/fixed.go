@@ -1,6 +1,6 @@
 //go:build fixed
 
-// Package ours is the same lock, which releases only its own lease.
+// Package ours is a lock over Redis that releases only its own lease.
 package ours
 
 import (

@@ -1,6 +1,6 @@
 //go:build !fixed
 
-// Package ours is a lock over Redis as many programs have one.
+// Package ours is a lock over Redis, as many programs contain it.
 package ours
 
 import (

@@ -26,13 +26,13 @@ func TestDatabasesPage(t *testing.T) {
 	golden.Compare(t, "reference/databases.md", page(t, "databases.md", template.FuncMap{"databases": d.table, "topologies": topologies}))
 }
 
-// databases writes tables for docs/reference/databases.md. embedded holds the servers that a strategy finds on the
-// embedded engine, where the database is SQLite.
+// databases writes tables for docs/reference/databases.md. embedded holds the dependencies of a
+// strategy on the embedded engine, with SQLite.
 type databases struct{ embedded lockstrategy.Deps }
 
-// table returns a table with a column for each database. columns are pairs of a title and dialect.Levels, which must
-// agree in each row. The rows are the strategies that are safe on one of these databases, or on MariaDB, and not on
-// another.
+// table returns a table with a column for each pair in columns: a title, and one or more names of
+// dialect.Levels, separated by spaces. The rows are the strategies for which one of these levels
+// differs from MariaDB.
 func (d databases) table(columns ...string) string {
 	var b strings.Builder
 	titles, flags := "| strategy |", "| *flags* |"
@@ -96,7 +96,7 @@ func quoted(s string) string {
 	return "`" + s + "`"
 }
 
-// topologies returns the rows of a table of the conditions that break a strategy only under Sentinel or Redis
+// topologies returns rows with the conditions that break a strategy only under Sentinel or Redis
 // Cluster, or only with a single Redis.
 func topologies() string {
 	var b strings.Builder
@@ -110,7 +110,7 @@ func topologies() string {
 			var changes []string
 			for _, e := range lockstrategy.All() {
 				if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) || waits && !e.Confirms || e.Promise[promise.Rush] != verdict.Holds {
-					continue // one that every rush breaks is also broken here
+					continue // a strategy that every rush breaks is also broken here
 				}
 				on := e
 				if waits {
@@ -139,7 +139,7 @@ func joined(sign string, conditions []promise.Condition) string {
 	return strings.Join(texts, ", ")
 }
 
-// difference lists the conditions that only one of two topologies has.
+// difference lists the conditions that break only one of the two.
 func difference(single, other []promise.Condition) string {
 	only := func(in, out []promise.Condition) []promise.Condition {
 		return slices.DeleteFunc(slices.Clone(in), func(c promise.Condition) bool { return slices.Contains(out, c) })

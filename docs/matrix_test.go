@@ -31,8 +31,8 @@ var matrixPages = []struct{ name, database, redis string }{
 	{"cluster", dialect.MySQL, topology.Cluster},
 }
 
-// TestMatrixPages compares each page with the promises of the catalogue: the run played
-// every cell, and every cell was as promised. make quick skips cells that were not played yet.
+// TestMatrixPages compares each page with the promises of the catalogue: its run covered every cell,
+// and each verdict was the promised one. make quick skips cells that are missing on a page.
 func TestMatrixPages(t *testing.T) {
 	want := []string{"README"}
 	readme, makefile := shoptest.Read(t, matrixFolder+"README.md"), shoptest.Read(t, "Makefile")
@@ -94,7 +94,7 @@ func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, c
 	}
 }
 
-// notPlayed ends the test of a strategy or a condition that the page lacks.
+// notPlayed ends the test of a strategy or a condition that is missing on the page.
 func notPlayed(t *testing.T, what string) {
 	t.Helper()
 	if tier.Quick() {
@@ -185,7 +185,7 @@ func conditionsIn(list string) (all []promise.Condition) {
 	return all
 }
 
-// TestMatrixReadsBack: a page shows every cell of its report.
+// TestMatrixReadsBack: readMatrix finds every cell of a report on its page.
 func TestMatrixReadsBack(t *testing.T) {
 	r := verify.Report{Engine: "local"}
 	add := func(strategy string, f promise.Condition, promised, seen verdict.Verdict) {

@@ -1,5 +1,5 @@
-// Package docs_test writes the pages that follow from the catalogue, and compares the others with what the shop
-// does.
+// Package docs_test writes the pages that follow from the catalogue, and compares other pages with the
+// behaviour of the shop.
 package docs_test
 
 import (
@@ -28,7 +28,7 @@ import (
 
 //go:generate go test -run "TestREADME|TestStrategyPages|TestDatabasesPage" -update .
 
-// page returns the text of a template in testdata/templates, which is the path of the page below docs/reference.
+// page returns the text of a page below docs/reference, from its template in testdata/templates.
 func page(t *testing.T, path string, functions template.FuncMap) string {
 	t.Helper()
 	file := "testdata/templates/" + path + ".tmpl"
@@ -39,8 +39,9 @@ func page(t *testing.T, path string, functions template.FuncMap) string {
 	return text.String()
 }
 
-// example returns a function that runs a command of shop and returns it with the last lines of its output in
-// Markdown. Without a number it returns all lines of a command that finds no break.
+// example returns a function for templates. It runs a command of shop, and returns the command and the
+// last lines of its output in Markdown. If last is 0, it returns all lines, and the command must find
+// no violation.
 func example(t *testing.T) func(command string, last int) string {
 	return func(command string, last int) string {
 		if last > 0 {
@@ -65,8 +66,8 @@ func outputOf(t *testing.T, command string, want int) string {
 	return stdout
 }
 
-// TestREADME: the page is short, its counts of strategies are the catalogue's, and the command above
-// its diagram prints that diagram.
+// TestREADME: the page is short, its numbers of strategies are right, and the command above its diagram
+// prints that diagram.
 func TestREADME(t *testing.T) {
 	tier.Test(t, "it starts the shop for the diagram")
 	text := shoptest.Read(t, "README.md")
@@ -89,7 +90,7 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// inWords is a number as prose has it: in figures from thirteen on.
+// inWords returns a number as a word, or in figures if it is above twelve.
 func inWords(n int) string {
 	words := strings.Fields("no one two three four five six seven eight nine ten eleven twelve")
 	if n < len(words) {
@@ -99,7 +100,7 @@ func inWords(n int) string {
 }
 
 // TestArticles runs the command of each row of docs/reference/articles.md, and looks for the word that
-// the row names. A row with go test names a test that passes and is not skipped.
+// the row names. If the command is go test, its test must pass, and must not be skipped.
 func TestArticles(t *testing.T) {
 	tier.Test(t, "forty searches, bursts and cells")
 	page := shoptest.Read(t, "docs/reference/articles.md")
@@ -134,7 +135,7 @@ func TestArticles(t *testing.T) {
 	}
 }
 
-// TestGlossary: the terms are in alphabetic order, each once and in one line, and the page shows the
+// TestGlossary: the terms are in alphabetical order, each once and in one line. The page shows the
 // output of its example.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
@@ -159,8 +160,8 @@ func TestGlossary(t *testing.T) {
 
 const choosePage = "docs/guides/choose-a-strategy.md"
 
-// TestChooseMarks: the page recommends only safe strategies, and its second table has the mark of
-// each strategy that is not safe.
+// TestChooseMarks: the page recommends only safe strategies, and its second table marks each strategy
+// that is not safe.
 func TestChooseMarks(t *testing.T) {
 	mark := map[string]string{}
 	recommended := map[string]bool{}
@@ -199,7 +200,7 @@ func TestGuideDiagram(t *testing.T) {
 	}
 }
 
-// TestGuideTarget: the example in Python oversells as the guide shows, and holds with its lock.
+// TestGuideTarget: the example in Python oversells as the guide shows, and does not with its lock.
 func TestGuideTarget(t *testing.T) {
 	tier.Soak(t, "starts the example in Python")
 	t.Parallel()

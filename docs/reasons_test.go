@@ -28,10 +28,10 @@ func firstCells(t *testing.T, page, heading string) (all []string) {
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(section, -1) {
 		all = append(all, row[1])
 	}
-	return all[1:] // without the header; the line below it has no spaces
+	return all[1:] // without the header; the expression does not match the line below it
 }
 
-// TestReasons: the page has a row for each reason of an incomplete search.
+// TestReasons: the page lists exactly the reasons of an incomplete search.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -46,7 +46,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestDiscardedRuns: the page has each reason of a discarded run, up to its first number, and no other.
+// TestDiscardedRuns: the page lists exactly the reasons of a discarded run.
 func TestDiscardedRuns(t *testing.T) {
 	t.Parallel()
 	code := []string{schedule.ErrUnrepeated.Error()}
@@ -80,7 +80,7 @@ func hasField(n *ast.CompositeLit, name string) bool {
 	})
 }
 
-// TestInconclusive: the page has each reason of the verdict inconclusive, and no other.
+// TestInconclusive: the page lists exactly the reasons of the verdict inconclusive.
 func TestInconclusive(t *testing.T) {
 	t.Parallel()
 	var code []string
@@ -98,7 +98,7 @@ func TestInconclusive(t *testing.T) {
 					return true
 				}
 				if s, is := values[0].(*ast.SelectorExpr); is && s.Sel.Name == "Inconclusive" {
-					if text := longest(texts(values[1])); strings.Trim(text, ": ") != "" { // otherwise another reason follows
+					if text := longest(texts(values[1])); strings.Trim(text, ": ") != "" { // an empty text only joins other reasons
 						code = append(code, text)
 					}
 				}
@@ -118,8 +118,9 @@ func longest(texts []string) (most string) {
 	return most
 }
 
-// readFolders calls do for each file below a folder, except tests. texts returns the literals in an expression, also
-// those of a constant or a function of the file's package that it names.
+// readFolders calls the function do for each file below a folder, except tests. The function texts
+// returns the string literals in an expression, including those of constants and functions of the same
+// package that it names.
 func readFolders(t *testing.T, folder string, do func(file *ast.File, texts func(ast.Node) []string)) {
 	t.Helper()
 	var paths []string
@@ -181,8 +182,8 @@ func readFolders(t *testing.T, folder string, do func(file *ast.File, texts func
 	}
 }
 
-// compareTexts reports a text of the code without a row, and a row without a text of the code. A row has a part of
-// the text between two values, or of that part.
+// compareTexts reports each text of the code without a row, and each row without such a text. A row
+// matches a text if it contains a part of the text between two values, or stands in such a part.
 func compareTexts(t *testing.T, page string, rows, code []string) {
 	t.Helper()
 	verb := regexp.MustCompile(`%[sdqv]`)

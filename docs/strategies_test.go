@@ -46,7 +46,7 @@ func families() (all []string) {
 // slug returns the file name of a family's page, without the ending.
 func slug(family string) string { return strings.ReplaceAll(strings.ToLower(family), " ", "-") }
 
-// strategyLink returns a link to a strategy's section, for a page in docs/reference.
+// strategyLink returns a link from a page in docs/reference to a strategy's section.
 func strategyLink(e lockstrategy.Entry) string {
 	return fmt.Sprintf("[`%s`](strategies/%s.md#%s)", e.Name, slug(e.Family), e.Name)
 }
@@ -73,8 +73,8 @@ func safetyCell(e lockstrategy.Entry, database string) string {
 	return text
 }
 
-// brokenBy lists the first conditions that break a strategy on MariaDB, by verdict. A strategy that two
-// buyers break without any fault is broken by all conditions, so only the first is listed.
+// brokenBy lists the first conditions that break a strategy on MariaDB, by verdict. If two buyers
+// without a fault break it, every condition does, so brokenBy lists only the first.
 func brokenBy(e lockstrategy.Entry) string {
 	breaks := e.Breaks(dialect.MySQL)
 	if len(breaks) > 0 && slices.Contains(promise.Crowds(), breaks[0]) {
@@ -96,7 +96,7 @@ func brokenBy(e lockstrategy.Entry) string {
 	return strings.Join(texts, "; ")
 }
 
-// mostBreaks is the number of conditions for each verdict that the index names. The matrix has all.
+// mostBreaks is the maximum number of conditions per verdict in the index. The matrix lists all.
 const mostBreaks = 2
 
 // strategiesOf returns the sections of the strategies of a family.
@@ -110,7 +110,7 @@ func strategiesOf(family string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// writeStrategy writes one strategy's section. The notes of an entry are for a reader of its code.
+// writeStrategy writes one strategy's section, without the Notes of its entry.
 func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	fmt.Fprintf(b, "\n## %s\n\n", e.Name)
 	safety := sentence(e.Safety(dialect.MySQL))

@@ -29,12 +29,12 @@ import (
 //	 none      95~      200  ...
 //	```
 //
-// In the output, "..." alone in a line matches any lines, and within a line any text. A number
-// before "~" matches any number, and white space any white space. A last line "^C" sends Ctrl-C after
-// all lines above it have been printed. A command that ends with "&" runs until the end of the page.
-// The next command begins after all lines of that command have been printed.
+// In the output, "..." alone in a line matches any lines, and within a line any text. A number before
+// "~" matches any number, and white space any white space. A last line "^C" sends Ctrl-C after the
+// command has printed all lines above. A command that ends with "&" runs until the end of the page.
+// After it has printed all its lines, the next command begins.
 type transcript struct {
-	line       int // of the page
+	line       int // line number on the page
 	command    string
 	prints     []string
 	ctrlC      bool
@@ -66,10 +66,10 @@ func transcripts(page string) (all []transcript) {
 
 var (
 	varies = regexp.MustCompile(`[0-9][0-9.,]*~`)
-	spaces = regexp.MustCompile(`[\s─┼┌┐└┘├┤┬┴]+`) // rules are as wide as the numbers above them
+	spaces = regexp.MustCompile(`[\s─┼┌┐└┘├┤┬┴]+`) // the width of a rule depends on the numbers above
 )
 
-// pattern matches the plainText of the output that the page shows.
+// pattern returns an expression that matches the plainText of the output on the page.
 func (s transcript) pattern() *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)^`)
@@ -113,7 +113,7 @@ func plainText(out string) string {
 	return b.String()
 }
 
-// TestTranscripts: a page that differs from the output is detected.
+// TestTranscripts: the comparison of a page with an output finds differences.
 func TestTranscripts(t *testing.T) {
 	const page = "text\n```console\n$ a\n┌──┐\n x  12~ ms  holds\n...\nend\n$ b\nready ... now\n^C\n$ c &\nready ... now\n```\n$ none\n```sh\n$ neither\n```\n"
 	all := transcripts(page)
@@ -142,8 +142,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// transcribed lists the pages whose commands are run, in the order of the page. These are the first
-// that a reader meets.
+// transcribed lists the pages whose commands make test runs: the first pages for a reader.
 var transcribed = []string{"../README.md", "tutorial/first-hour.md", "reference/commands.md", "reference/commands/explore.md", "reference/commands/rush.md"}
 
 // transcribedLong lists the other pages: make soak runs them.
@@ -199,7 +198,7 @@ func TestLockExample(t *testing.T) {
 	}
 }
 
-// freePort returns a port for a page's 8080, which another program may use.
+// freePort returns a port to use instead of a page's 8080, which another program may use.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -213,7 +212,7 @@ func freePort(t *testing.T) string {
 func TestTranscribedPages(t *testing.T) {
 	tier.Test(t, "the pages are run by the built program")
 	t.Parallel()
-	if _, err := exec.LookPath("npm"); err == nil { // make workshop would, under another test's feet
+	if _, err := exec.LookPath("npm"); err == nil { // otherwise make workshop installs them while other tests use them
 		shoptest.NodeModules(t)
 	}
 	port := freePort(t)
@@ -226,12 +225,12 @@ func TestTranscribedPages(t *testing.T) {
 	for _, name := range pages {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			if err := os.WriteFile(filepath.Join(folder, ".curlrc"), []byte("silent\n"), 0o600); err != nil { // no progress, as on a terminal
+			if err := os.WriteFile(filepath.Join(folder, ".curlrc"), []byte("silent\n"), 0o600); err != nil { // curl then prints no progress, as on a terminal
 				t.Fatal(err)
 			}
 			env := append(os.Environ(), "PATH="+bin+":/usr/bin:"+os.Getenv("PATH"), // the examples' Python is Debian's
 				"XDG_CONFIG_HOME="+folder, "CURL_HOME="+folder, "WORK="+folder, "SHOP_ADDR=127.0.0.1:"+port,
-				"MAKEFLAGS=", "MAKELEVEL=") // make test may run this
+				"MAKEFLAGS=", "MAKELEVEL=") // undo the settings of make test, which may run this test
 			page := shoptest.Read(t, "docs/"+name)
 			if _, err := exec.LookPath("curl"); err != nil && strings.Contains(page, "\n$ curl ") {
 				t.Skip("curl is not installed")
@@ -252,7 +251,8 @@ func TestTranscribedPages(t *testing.T) {
 	}
 }
 
-// TestWorkshopMissing hides Go and Node from make workshop: the parts that need them are not ready.
+// TestWorkshopMissing: without Go and Node, make workshop reports the parts that need them as not
+// ready.
 func TestWorkshopMissing(t *testing.T) {
 	bin := t.TempDir()
 	for _, name := range strings.Fields("bash cat chmod dirname git head mktemp printf rm sed sort tail uname chromium") {
@@ -291,7 +291,7 @@ func (s transcript) run(t *testing.T, env []string) string {
 	for seen := false; ; {
 		select {
 		case err := <-ended:
-			if err != nil && !s.ctrlC { // a page that means another exit code prints it
+			if err != nil && !s.ctrlC { // a page with another exit code prints the code
 				t.Errorf("docs: $ %s: %v", s.command, err)
 			}
 			return out.String()

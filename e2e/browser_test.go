@@ -22,8 +22,8 @@ import (
 
 const chromium = "/usr/bin/chromium"
 
-// browser is one Chromium for all tests. Each tab has a profile of its own unless it shares one.
-// TestMain ends it.
+// browser is one Chromium for all tests. Each tab has its own profile, unless secondTab opens it.
+// TestMain ends the browser.
 var browser context.Context
 
 func TestMain(m *testing.M) {
@@ -129,7 +129,7 @@ func openIn(t *testing.T, s *shop, path string, profile cdp.BrowserContextID) *t
 	return p
 }
 
-// hear records events that no page may cause.
+// hear records errors and requests that no page may cause.
 func (p *tab) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *tab) hear(event any) {
 	}
 }
 
-// run runs actions, at most for patience.
+// run runs actions, for at most the time patience.
 func (p *tab) run(actions ...chromedp.Action) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -246,7 +246,7 @@ func (p *tab) size(width, height int64) {
 	p.run(chromedp.EmulateViewport(width, height))
 }
 
-// theme is "light" or "dark"; motion "reduce" or "no-preference".
+// theme sets the media features: scheme is "light" or "dark", and motion "reduce" or "no-preference".
 func (p *tab) theme(scheme, motion string) {
 	p.t.Helper()
 	p.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{

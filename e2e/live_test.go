@@ -26,7 +26,8 @@ func (p *tab) choosing(buyers, stock int, strategies ...string) {
 	p.fill("#stock", fmt.Sprint(stock))
 }
 
-// runs waits until n runs are listed and none is under way. A run under way has no page yet.
+// runs waits until n runs are listed and each has ended. A run has a page to download only after its
+// end.
 func (p *tab) runs(n int) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.querySelectorAll('#runs > li').length === %d && document.querySelectorAll('#runs > li .links a[download]').length === %d &&
@@ -63,7 +64,7 @@ func TestLivePage(t *testing.T) {
 	p.until(`document.querySelectorAll('#fault option').length > 0`)
 	p.click("#break")
 	p.runs(2)
-	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`) // "did not take effect" must not match
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`) // with a space in front, since "did not take effect" must not match
 	p.whole()
 	p.choosing(2000, 100, holds)
 	p.click("#send")
@@ -131,8 +132,8 @@ func TestLiveOneScreen(t *testing.T) {
 	p.runs(6)
 }
 
-// TestLiveBreakNow: the button injects a fault into a run under way. That run is compared with no
-// promise, and its command injects the fault, too.
+// TestLiveBreakNow: the button injects a fault into a run under way. The page then compares the run
+// with no promise, and its command contains the fault.
 func TestLiveBreakNow(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")
@@ -172,7 +173,7 @@ func (p *tab) saves(selector, want string) {
 	p.t.Fatalf("%s saved no page", selector)
 }
 
-// TestLiveRestart: an open page goes on after its shop restarts.
+// TestLiveRestart: an open page continues after its shop restarts.
 func TestLiveRestart(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")

@@ -87,8 +87,8 @@ func TestPlayKeyboard(t *testing.T) {
 	p.visible("#setup")
 }
 
-// TestPlayNoLevel: for an unknown level the page says so and lists the levels. A game under way
-// continues.
+// TestPlayNoLevel: for an unknown level, the page shows a message and the list of levels. A game under
+// way continues.
 func TestPlayNoLevel(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/play#nosuch")
@@ -115,7 +115,7 @@ func TestPlayRestart(t *testing.T) {
 		p.click(`.buyer.b1 .command:not(:disabled)`)
 		p.until(`document.querySelectorAll('#board tbody tr td.n').length >= 1 && !document.body.hasAttribute('aria-busy')`)
 	}
-	if err := s.cmd.Process.Kill(); err != nil { // the page gets no notice
+	if err := s.cmd.Process.Kill(); err != nil { // without a shutdown that the page could notice
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait() // the error is that of a killed process

@@ -95,7 +95,7 @@ func TestRoomPage(t *testing.T) {
 	phone.fits()
 }
 
-// TestRoomRestart: phones and panel go on after their shop restarts.
+// TestRoomRestart: phones and panel continue after their shop restarts.
 func TestRoomRestart(t *testing.T) {
 	s := startShop(t)
 	leader, phone := open(t, s, "/room/screen"), open(t, s, "/room")
@@ -118,8 +118,8 @@ func TestRoomRestart(t *testing.T) {
 	leader.says(".room-word", "unit 1")
 }
 
-// TestRoomShut: a leader without a mouse starts, opens and shuts a sale. A phone that comes after
-// the end is told so.
+// TestRoomShut: a leader without a mouse starts, opens and shuts a sale. A phone that comes later shows
+// that the sale is over.
 func TestRoomShut(t *testing.T) {
 	s := startShop(t)
 	leader, phone := open(t, s, "/room/screen"), open(t, s, "/room")
@@ -191,7 +191,7 @@ func TestRoomOversold(t *testing.T) {
 		phone.says("#sale", "open") // or "opens"
 		phone.click("#buy")
 		var pressed sync.WaitGroup
-		for n := range others { // they wait at the door
+		for n := range others { // they wait until the sale opens
 			pressed.Go(func() {
 				body := fmt.Sprintf(`{"phone":"%016x","name":"Phone %d"}`, n, n)
 				key := http.Header{"Idempotency-Key": {fmt.Sprintf("%d-%d", n, time.Now().UnixNano())}}

@@ -95,7 +95,7 @@ func (s *shop) stop() {
 	s.cmd = nil
 }
 
-// restart starts a new shop at the same address. It has no data of the old one.
+// restart starts a new shop at the same address, without the data of the old one.
 func (s *shop) restart() {
 	s.t.Helper()
 	s.stop()
@@ -131,8 +131,8 @@ func (s *shop) call(method, path, body string, header http.Header, v any) (statu
 	return response.StatusCode
 }
 
-// promising returns the first strategy of the catalogue that can run here and promises the verdict
-// in a rush.
+// promising returns the first strategy of the catalogue that can run here and promises the given
+// verdict in a rush.
 func (s *shop) promising(verdict string) string {
 	s.t.Helper()
 	var list []struct {

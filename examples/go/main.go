@@ -68,7 +68,7 @@ func (s *shop) forUpdate(ctx context.Context, item int) error {
 	return tx.Commit()
 }
 
-// redisLock is naive under a lease of five seconds.
+// redisLock runs the naive sale while it holds a lease of five seconds.
 func (s *shop) redisLock(ctx context.Context, item int) error {
 	key, token := fmt.Sprint("lock:", item), uuid.NewString()
 	for range 10 {
@@ -127,7 +127,7 @@ func main() {
 	}
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(4)
-	if err := db.Ping(); err != nil { // connect now, not with the first buyer
+	if err := db.Ping(); err != nil { // connect before the first buyer comes
 		log.Fatal(err)
 	}
 	s := &shop{db: db, redis: redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + env("REDIS_PORT", "6379")})}

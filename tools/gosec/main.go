@@ -18,7 +18,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// main expects the folder of the module, then the rules to leave out.
+// The arguments are the folder of the module, and the rules to leave out.
 func main() {
 	finds, err := check(os.Args[1], os.Args[2:])
 	if err != nil {

@@ -69,8 +69,8 @@ func check(root fs.FS, paths []string) ([]finding, error) {
 	return found, nil
 }
 
-// comments returns the paragraphs of a Go file's comments. A comment has the syntax of Markdown as far as
-// this check is concerned: paragraphs, lists and indented code.
+// comments returns the paragraphs of a Go file's comments. For this check, a comment consists of
+// paragraphs, lists and indented code, as in Markdown.
 func comments(source []byte) ([]paragraph, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, "", source, parser.ParseComments|parser.SkipObjectResolution)

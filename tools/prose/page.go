@@ -69,7 +69,7 @@ func parsePage(name string, source []byte) *page {
 	return p
 }
 
-// lineAt returns the number of the line that contains the byte at offset.
+// lineAt returns the line number of the byte at offset.
 func lineAt(source []byte, offset int) int {
 	return 1 + bytes.Count(source[:offset], []byte("\n"))
 }
@@ -121,7 +121,7 @@ func (p *page) addLink(line int, target string) {
 	switch {
 	case err != nil:
 		p.links = append(p.links, link{line, target, "", ""})
-	case u.Scheme != "" || u.Host != "": // of another site
+	case u.Scheme != "" || u.Host != "": // a link to another site
 	case u.Path == "":
 		p.links = append(p.links, link{line, target, p.name, u.Fragment})
 	default:

@@ -36,8 +36,8 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// TestSentences checks old sentences of this project and their rewrites. A sentence without a rule
-// shows what a rule leaves alone.
+// TestSentences checks old sentences of this project and their rewrites. A sentence without a rule is
+// one that no rule may report.
 func TestSentences(t *testing.T) {
 	for _, test := range []struct{ rule, old, rewrite string }{
 		{
@@ -93,7 +93,7 @@ func rules(findings []finding) []string {
 	return all
 }
 
-// TestFiles checks a project with one breach, and the same project without it.
+// TestFiles checks a project with one breach of a rule, and the same project without the breach.
 func TestFiles(t *testing.T) {
 	const missing = "docs" + "/b.md" // in two parts, since TestProject reads this file too
 	long := strings.Repeat("word. ", maxPageWords+1)

@@ -21,9 +21,9 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.file, f.line, f.rule, f.text)
 }
 
-// A paragraph is running text, a list item, a table cell or a heading. Its code is in backquotes.
+// A paragraph is running text, a list item, a table cell or a heading, with code in backquotes.
 type paragraph struct {
-	line    int // of the first character of text
+	line    int // line number of the first character of text
 	text    string
 	heading bool // "What a report contains" is a title, not a sentence
 }
@@ -62,7 +62,8 @@ func (p paragraph) check(file string) []finding {
 	return found
 }
 
-// mask replaces code and quotations with as many underscores, which are no word. Offsets stay valid.
+// mask replaces each byte of code and quotations by an underscore, so they do not count as words.
+// Offsets stay valid.
 func mask(text string) string {
 	return quoted.ReplaceAllStringFunc(text, func(s string) string {
 		return strings.Repeat("_", len(s)-strings.Count(s, "\n")) + strings.Repeat("\n", strings.Count(s, "\n"))

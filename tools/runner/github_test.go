@@ -68,7 +68,7 @@ var trees = struct {
 	dir string
 }{}
 
-// tree returns a copy of the files that git knows. It stands for the checkout of the action.
+// tree returns a copy of the files that git knows, in place of the checkout of the action.
 func tree(t *testing.T) string {
 	t.Helper()
 	trees.Do(func() {
@@ -117,7 +117,7 @@ func TestGitHub(t *testing.T) {
 	}
 }
 
-// pushUnchanged pushes the same content again, whose result the job must take from the cache.
+// pushUnchanged pushes the same content again. The job must then take its result from the cache.
 func (m machine) pushUnchanged(t *testing.T, repository string) {
 	t.Helper()
 	git(t, repository, "commit", "-q", "--allow-empty", "-m", "nothing")
@@ -130,7 +130,8 @@ func (m machine) pushUnchanged(t *testing.T, repository string) {
 	}
 }
 
-// TestGitHubWithout: the verdict stands without code scanning, without a release, and without a file.
+// TestGitHubWithout runs the job without code scanning, without a release, and without an
+// oversell.yaml. The verdict is right nevertheless.
 func TestGitHubWithout(t *testing.T) {
 	job := read(t, filepath.Join(root(), "docs/ci/github-actions.yml"))
 	t.Run("code scanning", func(t *testing.T) {

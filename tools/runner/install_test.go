@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestInstall runs tools/ci/install.sh as a pipe, without a checkout, against several states of the
+// TestInstall pipes tools/ci/install.sh into sh, without a checkout, with several states of the
 // releases page.
 func TestInstall(t *testing.T) {
 	t.Parallel()

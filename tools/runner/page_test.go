@@ -9,7 +9,7 @@ import (
 )
 
 // TestPageShowsJobs: the page shows each complete job of docs/ci, and the README shows its three steps.
-// The other tests run the files, so this makes them tests of the pages.
+// The other tests run these files, so they also test the pages.
 func TestPageShowsJobs(t *testing.T) {
 	t.Parallel()
 	page := read(t, filepath.Join(root(), "docs/guides/add-to-ci.md"))

@@ -29,7 +29,7 @@ var root = sync.OnceValue(func() string {
 	return dir
 })
 
-// A result has the exit code, the output and the files of a job.
+// A result holds the exit code, the output and the files of a job.
 type result struct {
 	code        int
 	log         string
@@ -43,7 +43,7 @@ type annotation struct {
 	level, file, line, message string
 }
 
-// machine is an empty runner: a new HOME, and a folder for what GitHub stores.
+// machine is an empty runner: a new HOME, and a folder for the files that GitHub stores.
 type machine struct {
 	home, standin string
 }
@@ -53,13 +53,13 @@ func newMachine(t *testing.T) machine {
 	return machine{home: t.TempDir(), standin: t.TempDir()}
 }
 
-// environ is the environment of a runner. Nothing of this process's environment reaches a job, except
-// the caches of downloads: a runner far from the registries would measure the network.
+// environ returns the environment of a runner. A job gets none of this process's environment except the
+// caches of downloads. Without the caches, the times of a job would depend on the network.
 func (m machine) environ(more ...string) []string {
 	return append(append(shared(), "HOME="+m.home, "STANDIN="+m.standin), more...)
 }
 
-// shared is the part of the environment that all machines share.
+// shared returns the part of the environment that all machines share.
 var shared = sync.OnceValue(func() []string {
 	path := strings.Join([]string{
 		filepath.Join(root(), "tools/runner/bin"), filepath.Join(runtime.GOROOT(), "bin"),
@@ -82,7 +82,7 @@ var shared = sync.OnceValue(func() []string {
 	return slices.Clip(env)
 })
 
-// job is the environment of a job, which can download the release.
+// job returns the environment of a job that can download the release.
 func (m machine) job(more ...string) []string {
 	return m.environ(append(more, "STANDIN_RELEASES="+releases())...)
 }
@@ -108,7 +108,7 @@ func (m machine) run(t *testing.T, dir string, env []string, command ...string) 
 // example is one of the shops of examples/ as a repository of its own.
 type example struct {
 	language, prepare string
-	files             []string // besides the YAML files
+	files             []string // except the YAML files
 }
 
 var (
@@ -130,7 +130,7 @@ func (e example) repository(t *testing.T, mode, job, text string) string {
 	yaml := read(t, filepath.Join(source, e.language, mode+".yaml"))
 	write(t, filepath.Join(dir, "oversell.yaml"), strings.Replace(yaml, "../schema.sql", "schema.sql", 1))
 	write(t, filepath.Join(dir, ".gitignore"), "/node_modules/\n/shop\n__pycache__/\n")
-	if e.language == "go" { // the module that the example belongs to
+	if e.language == "go" { // the example belongs to this module
 		write(t, filepath.Join(dir, "go.mod"), read(t, filepath.Join(root(), "go.mod")))
 		write(t, filepath.Join(dir, "go.sum"), read(t, filepath.Join(root(), "go.sum")))
 	}
@@ -234,7 +234,7 @@ var verdicts = map[string]struct {
 	verdict string
 }{"naive": {1, "broken"}, "for-update": {0, "holds"}}
 
-// judge checks what the job must show, and returns the check of result.json.
+// judge checks the result of the job, and returns the check in result.json.
 func (r result) judge(t *testing.T, mode string) check {
 	t.Helper()
 	t.Logf("%s: exit code %d after %.1f s", mode, r.code, r.took.Seconds())

@@ -20,10 +20,10 @@ import (
 	"strings"
 )
 
-// A test is a function of a package. Its reasons are empty if nothing holds it back from make quick.
+// A test is a test function. If make quick runs all of it, its reasons are empty.
 type test struct {
 	name       string
-	soak, part string // why only make soak runs it, or a part of it
+	soak, part string // reason why only make soak runs the test, or a part of it
 	servers    bool   // make quick leaves out the test, or a part of it
 }
 
@@ -100,7 +100,7 @@ func read(dir string) ([]test, error) {
 	return tests, nil
 }
 
-// starters are the packages whose functions skip a test under make quick.
+// starters are packages with functions that skip a test under make quick.
 var starters = []string{"enginetest", "localservertest"}
 
 // skipping are further functions that skip a test under make quick.
@@ -112,7 +112,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 		return
 	}
 	seen[f.Name.Name] = true
-	depth := 0 // of function literals: subtests
+	depth := 0 // depth of function literals, which are subtests
 	var stack []ast.Node
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		if n == nil {
@@ -138,7 +138,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 			return true
 		}
 		if method := functions["."+selected.Sel.Name]; method != nil {
-			var of test // a method of another type may have the same name, so its parts may not be this test's
+			var of test // use only servers: a method of another type may have the same name
 			of.add(method, functions, seen)
 			t.servers = t.servers || of.servers
 		}
@@ -162,7 +162,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 	})
 }
 
-// conditional reports whether the innermost node of a stack runs only in some cases.
+// conditional reports whether a stack of nodes contains an if, a case or a loop.
 func conditional(stack []ast.Node) bool {
 	return slices.ContainsFunc(stack, func(n ast.Node) bool {
 		switch n.(type) {

@@ -12,9 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestEtcd11456: a lease ends while its owner waits for a mutex, and its key is deleted with it.
-// The client does not check this. At its turn, Lock returns nil although another client has the
-// lock. trackrecord/libraries has the same test with a fixed client.
+// TestEtcd11456: a lease ends while its owner waits for a mutex, and etcd deletes the owner's key in
+// the queue. The client does not check this. So Lock later returns nil, although another client has the
+// lock. trackrecord/libraries contains the same test with a fixed client.
 // https://github.com/etcd-io/etcd/issues/11456
 func TestEtcd11456(t *testing.T) {
 	t.Parallel()
@@ -40,9 +40,9 @@ func etcd(t *testing.T) *clientv3.Client {
 	return client
 }
 
-// expiresInLine makes three clients ask one after the other, ends the lease of the second one if
-// expire is true, and lets the first one unlock. It reports which of the other two then had the
-// lock, before either had unlocked.
+// expiresInLine makes three clients ask one after the other. If expire is true, it ends the lease of
+// the second. Then the first unlocks. The results say which of the other two get the lock before either
+// unlocks.
 func expiresInLine(t *testing.T, client *clientv3.Client, name string, expire bool) (second, third bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -70,7 +70,7 @@ func expiresInLine(t *testing.T, client *clientv3.Client, name string, expire bo
 	select {
 	case err := <-answers[2]:
 		return second, err == nil
-	case <-time.After(time.Second): // otherwise it waits for the second one
+	case <-time.After(time.Second): // it waits for the second client
 	}
 	must(t, locks[1].Unlock(ctx))
 	must(t, <-answers[2])

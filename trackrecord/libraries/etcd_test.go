@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// TestEtcd22082: an Unlock succeeds and its answer is lost. A second call deletes the key by its
-// name, although a later Lock of the same session has created it anew.
+// TestEtcd22082: an Unlock succeeds and its answer is lost. A second call deletes the key by its name,
+// although a later Lock of the same session has created the key again.
 // https://github.com/etcd-io/etcd/issues/22082
 func TestEtcd22082(t *testing.T) {
 	t.Parallel()
@@ -29,9 +29,8 @@ func TestEtcd22082(t *testing.T) {
 		"the Unlock before was called again; the session has the lock: %t; so has another one: %t", first, second))
 }
 
-// unlockAgain loses the answer to an Unlock and locks again in the same session. If again is true,
-// it repeats the old Unlock. Then another session tries. The results report who was granted the
-// lock.
+// unlockAgain loses the answer to an Unlock and locks again in the same session. If again is true, it
+// repeats the old Unlock. Then another session tries. The results say which sessions got the lock.
 func unlockAgain(t *testing.T, again bool) (first, second bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -71,9 +70,9 @@ func unlockAgain(t *testing.T, again bool) (first, second bool) {
 	return first, second
 }
 
-// TestEtcd16221: a writer's lease ends while it waits, and its key is deleted with it. The client
-// does not check this. At its turn, RWMutex.Lock returns nil, and so does the Lock of the next
-// writer. https://github.com/etcd-io/etcd/issues/16221
+// TestEtcd16221: a writer's lease ends while it waits, and etcd deletes the writer's key in the queue.
+// The client does not check this. So its RWMutex.Lock later returns nil, and so does the Lock of the
+// next writer. https://github.com/etcd-io/etcd/issues/16221
 func TestEtcd16221(t *testing.T) {
 	t.Parallel()
 	_, client := etcd(t)
@@ -100,9 +99,9 @@ func etcdClient(t *testing.T, addr string) *clientv3.Client {
 	return client
 }
 
-// expiresInLine makes three writers ask one after the other, ends the lease of the second one if
-// expire is true, and lets the first one unlock. It reports which of the other two then had the
-// lock, before either had unlocked.
+// expiresInLine makes three writers ask one after the other. If expire is true, it ends the lease of
+// the second. Then the first unlocks. The results say which of the other two get the lock before either
+// unlocks.
 func expiresInLine(t *testing.T, client *clientv3.Client, expire bool) (second, third bool) {
 	t.Helper()
 	name := fmt.Sprintf("apple-%t", expire)
@@ -133,7 +132,7 @@ func expiresInLine(t *testing.T, client *clientv3.Client, expire bool) (second, 
 	select {
 	case err := <-answers[2]:
 		return second, err == nil
-	case <-time.After(time.Second): // otherwise it waits for the second one
+	case <-time.After(time.Second): // it waits for the second writer
 	}
 	must(t, locks[1].Unlock())
 	must(t, <-answers[2])

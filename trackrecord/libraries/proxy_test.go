@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A proxy stands between a client and a server and can lose answers: the server has executed the
+// A proxy relays between a client and a server, and can lose answers: the server has executed the
 // request, but the client does not learn of it.
 type proxy struct {
 	addr   string
@@ -70,7 +70,7 @@ func (p *proxy) answers(client, upstream net.Conn) {
 	}
 }
 
-// lose lets the next n answers pass and drops the ones after them.
+// lose lets the next n answers pass, and drops all later ones.
 func (p *proxy) lose(n int64) { p.left.Store(n) }
 
 // lost waits until an answer was lost.

@@ -4,10 +4,10 @@
 //	go test -v -run TestRedislock83 .
 //	go test -v -run TestRedislock83 -modfile=fixed.mod .
 //
-// curator_test.go copies a bug in a Java library that needs a lost answer.
+// curator_test.go reproduces a bug of a Java library in Go, since the bug needs a lost answer.
 //
-// Both commands pass. A test compares its observation with the known behaviour of the version in
-// use. docs/reference/track-record.md has the table.
+// Both commands pass. A test compares its observation with the known behaviour of the version in use.
+// docs/reference/track-record.md contains the table.
 package libraries
 
 import (
@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{}) // it logs every unreachable server, and these tests stop servers
+	redis.SetLogger(quiet{}) // go-redis logs every unreachable server, and these tests stop servers
 	os.Exit(m.Run())
 }
 
@@ -55,14 +55,14 @@ func (b bug) judge(t *testing.T, present bool, saw string) {
 	page, err := os.ReadFile("../../docs/reference/track-record.md")
 	must(t, err)
 	example := regexp.MustCompile("(?s)-run " + t.Name() + " [^\n]+a version with the bug\n.*?```text\n(.*?)```").FindSubmatch(page)
-	number := regexp.MustCompile(`(:|\bv)\d[\d.]*`) // ports; with -trimpath, the path has the version before a replace
+	number := regexp.MustCompile(`(:|\bv)\d[\d.]*`) // ports, and the version in a path with -trimpath
 	shown := fmt.Sprintf("%s %s: %s\n    %s\n", module, version, told[present], saw)
 	if present && example != nil && number.ReplaceAllString(string(example[1]), "") != number.ReplaceAllString(shown, "") {
 		t.Errorf("docs/reference/track-record.md shows\n%s\nwant\n%s", example[1], shown)
 	}
 }
 
-// version finds the version in the path of the function's source file, since a test binary has no
+// version finds the version in the path of the function's source file, since a test binary contains no
 // list of its modules.
 func (b bug) version(t *testing.T) (module, version string) {
 	t.Helper()

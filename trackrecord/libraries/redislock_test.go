@@ -34,7 +34,7 @@ func TestRedislock83(t *testing.T) {
 	asked := 0
 	refreshed := lock.Refresh(t.Context(), time.Minute, &redislock.Options{RetryStrategy: retry(func() time.Duration {
 		if asked++; asked == 1 {
-			must(t, server.Start()) // its append-only file still has the lock
+			must(t, server.Start()) // its append-only file still contains the lock
 		}
 		return time.Millisecond
 	})})

@@ -29,9 +29,9 @@ func TestRedsync186(t *testing.T) {
 		"three of five nodes, one of which forgot: the first client has the lock: %t; so has the second: %t", a, b))
 }
 
-// twoOfFive lets two clients ask for a lock, one after the other, and reports who has it in the
-// end. If bare is true, two nodes are down while the first client asks. If forget is true, a node
-// restarts empty before the second client asks.
+// twoOfFive lets two clients ask for a lock, one after the other, and reports which of them got it. If
+// bare is true, two nodes are down while the first client asks. If forget is true, a node restarts
+// empty before the second client asks.
 func twoOfFive(t *testing.T, bare, forget bool) (first, second bool) {
 	t.Helper()
 	group := localservertest.Group(t)
@@ -100,6 +100,6 @@ func extendAfterOther(t *testing.T, options ...redsync.Option) bool {
 	}
 	_, err := other.UnlockContext(t.Context())
 	must(t, err)
-	extended, _ := late.ExtendContext(t.Context()) // an error counts as no
+	extended, _ := late.ExtendContext(t.Context()) // an error counts as a refusal
 	return extended
 }

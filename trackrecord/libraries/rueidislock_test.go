@@ -51,8 +51,8 @@ func TestRueidis602(t *testing.T) {
 		"one waiter in 5 s or less, while nobody unlocked: %d scripts", scripts))
 }
 
-// TestRueidis924: a renewal adds an interval to the previous expiry, whatever time it is. If a
-// renewal is late, the lease is shorter by the delay for good, until nothing is left of it.
+// TestRueidis924: a renewal adds an interval to the previous expiry, without regard to the current
+// time. So each late renewal shortens the lease by the delay for good, until none is left.
 // https://github.com/redis/rueidis/pull/924
 func TestRueidis924(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestRueidis924(t *testing.T) {
 	time.Sleep(interval + interval/2) // the next renewal is late by half an interval
 	must(t, server.Signal(syscall.SIGCONT))
 	late := renewed(t, rdb, before)
-	after := renewed(t, rdb, late) // and this one is on time
+	after := renewed(t, rdb, late) // this renewal is on time
 	moved, passed := after-before, time.Since(begin)
 	bug{rueidislock.NewLocker, "v1.0.70"}.judge(t, moved%interval == 0, fmt.Sprintf(
 		"two renewals, of which the first was late, moved the expiry by %s; %s went by", moved, passed.Round(100*time.Millisecond)))

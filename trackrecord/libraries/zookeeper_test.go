@@ -14,8 +14,8 @@ import (
 )
 
 // TestGoZookeeper229: a client has created its node in the queue. The connection breaks before the
-// answer that lists the nodes in front. Lock returns an error and leaves the node there as long as
-// the session lives. No client gets past it, not even its owner.
+// answer with the list of earlier nodes. Lock returns an error, and the node stays as long as the
+// session lives. It blocks all later clients, even its owner.
 // https://github.com/samuel/go-zookeeper/issues/229, whose successor is go-zookeeper/zk.
 func TestGoZookeeper229(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestGoZookeeper229(t *testing.T) {
 
 	got := make(chan error, 1)
 	go func() { got <- next.Lock() }()
-	for len(line(t, other)) == 0 { // until the queue has a node: the orphan, or that of next
+	for len(line(t, other)) == 0 { // until the queue contains a node: the orphan, or the node of next
 	}
 	left := slices.Contains(line(t, other), orphan[0])
 	if left {

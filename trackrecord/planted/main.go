@@ -1,7 +1,7 @@
 // Command planted plants one bug after the other in a copy of this repository. For each bug it runs
 // the instrument that must catch it, as a user does.
 //
-//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify, go test -> caught?
+//	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify, go test -> caught or missed
 //
 // The arguments are names of patches. Without arguments it runs all patches, which takes half an
 // hour on two cores. Patches with a command on --engine local need the servers that make planted installs.
@@ -66,13 +66,14 @@ func main() {
 	}
 }
 
-// plantAll prints a row for each patch as it ends. ok reports whether each result is as expected.
+// plantAll runs all patches, and prints a row for each as it ends. ok reports whether each result is as
+// expected.
 func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (ok bool, err error) {
 	patches, err := readPatches(folder, names)
 	if err != nil {
 		return false, err
 	}
-	for _, p := range patches { // all of them, before the first build
+	for _, p := range patches { // check all patches before the first build
 		if err := p.apply(ctx, ".", "--check"); err != nil {
 			return false, err
 		}
@@ -129,7 +130,7 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	defer cancel()
 	cmd := in(limited, tree, program, p.run[1:]...)
 	cmd.Env = append(cmd.Env, "OVERSELL_SHOP_BIN="+shop, "OVERSELL_SHOP_RACE_BIN="+shop) // for go test
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }                // so that it can end its servers
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }                // lets the instrument end its servers
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) && limited.Err() == nil {
@@ -150,8 +151,8 @@ func (p patch) apply(ctx context.Context, tree string, flags ...string) error {
 	return nil
 }
 
-// in returns a command that runs in a folder. git must not find a repository above it. A test that
-// catches a bug may be one of make soak.
+// in returns a command that runs in a folder. In its environment, git finds no repository above the
+// folder, and go test also runs the tests of make soak.
 func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = folder

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// A patch is one bug, or one change that only looks like a bug: a file NAME.patch with a header
-// above the diff for `git apply`.
+// A patch is one bug, or a control: a harmless change that looks like a bug. Its file NAME.patch has a
+// header above the diff for `git apply`.
 type patch struct {
 	name, file string
 
 	class       string // number of the bug's class; "control" is harmless
 	area        string // a family of strategies, or the room
-	description string // of the bug, for the table
-	source      string // where the idea comes from
+	description string // description of the bug, for the table
+	source      string // source of the idea
 	run         []string
 	wantOutput  *regexp.Regexp // expected in the instrument's output
 }

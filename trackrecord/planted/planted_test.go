@@ -35,7 +35,7 @@ func TestPatches(t *testing.T) {
 		want = append(want, "class "+strconv.Itoa(n))
 	}
 	for _, family := range families(t) {
-		if !strings.HasPrefix(family, "no ") { // there is nothing to break
+		if !strings.HasPrefix(family, "no ") { // such a family has no protection that a bug could break
 			want = append(want, family)
 		}
 	}
@@ -117,8 +117,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestStalePatch: a patch that no longer applies causes one line with its name, before anything is
-// built.
+// TestStalePatch: for a patch that no longer applies, the error is one line with its name.
 func TestStalePatch(t *testing.T) {
 	p := patch{name: "stale", file: "testdata/stale.patch"}
 	err := p.apply(t.Context(), "../..", "--check")

@@ -88,7 +88,6 @@ func levelFlags(level string) string {
 	return strings.TrimPrefix(strings.TrimSpace(engine.Flags(engine.Local, level, "")), "--engine local ")
 }
 
-// quoted returns code in Markdown, or "" for no code.
 func quoted(s string) string {
 	if s == "" {
 		return ""

@@ -62,7 +62,6 @@ func TestMatrixPages(t *testing.T) {
 	}
 }
 
-// compareMatrix compares the verdicts of a page with the promises for its servers.
 func compareMatrix(t *testing.T, seen map[string]map[promise.Condition]string, conditions []promise.Condition, database, redis string) {
 	var played []promise.Condition
 	for _, f := range promise.Played() {

@@ -33,7 +33,6 @@ func TestStrategyPages(t *testing.T) {
 	golden.Folder(t, "reference/strategies", pages)
 }
 
-// families lists the families of the catalogue in display order.
 func families() (all []string) {
 	for _, e := range lockstrategy.All() {
 		if !slices.Contains(all, e.Family) {
@@ -51,7 +50,6 @@ func strategyLink(e lockstrategy.Entry) string {
 	return fmt.Sprintf("[`%s`](strategies/%s.md#%s)", e.Name, slug(e.Family), e.Name)
 }
 
-// strategyRows returns the rows of the table of all strategies.
 func strategyRows() string {
 	var rows []string
 	for _, e := range lockstrategy.All() {
@@ -146,5 +144,4 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	line("Source", e.Source)
 }
 
-// sentence returns text with a capital letter at the beginning.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -175,7 +175,6 @@ func (p *tab) click(selector string) {
 	p.run(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
 }
 
-// key presses a key in the focused element.
 func (p *tab) key(key string) { p.t.Helper(); p.run(chromedp.KeyEvent(key)) }
 
 // fill replaces the value of a field, by keyboard.
@@ -185,7 +184,6 @@ func (p *tab) fill(selector, text string) {
 	p.run(chromedp.KeyEvent(text))
 }
 
-// choose picks an option of a select.
 func (p *tab) choose(selector, value string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`[...(document.querySelector(%q)?.options ?? [])].some((o) => o.value === %q)`, selector, value))

@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// patience limits every wait.
 const patience = 2 * time.Minute
 
 // built is the folder of the shop that these tests have built, or "".

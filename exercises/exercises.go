@@ -44,7 +44,7 @@ import (
 //go:embed [0-9]*-* python node
 var files embed.FS
 
-// The scenarios of a search say how each buyer asks.
+// The scenarios of a search: how each buyer asks.
 const (
 	Once     = ""          // for one product, once
 	Again    = "again"     // twice under one idempotency key, the second time in another process
@@ -89,7 +89,7 @@ type Language struct {
 type Search struct {
 	Buyers   int      `yaml:"buyers"`   // 0 is 2
 	Stock    int64    `yaml:"stock"`    // 0 is 1
-	Events   []string `yaml:"events"`   // each may happen at any step, once
+	Events   []string `yaml:"events"`   // each may happen once, at any step
 	Bound    *int     `yaml:"bound"`    // maximum preemptions; nil: unlimited
 	Shared   bool     `yaml:"shared"`   // all buyers in one process
 	Foreign  bool     `yaml:"foreign"`  // the only finding is a buyer that releases another holder's lock
@@ -166,7 +166,7 @@ func Find(which string) (Exercise, error) {
 	return all[i], nil
 }
 
-// Name is the folder's name without its number.
+// Name returns the folder's name without its number.
 func (e Exercise) Name() string { return e.Folder[strings.Index(e.Folder, "-")+1:] }
 
 // Text reads a file of the exercise.
@@ -175,7 +175,7 @@ func (e Exercise) Text(name string) (string, error) {
 	return string(text), err
 }
 
-// Files reads the files of one of its folders, by their names.
+// Files reads the files of a folder of the exercise, by their names.
 func (e Exercise) Files(folder string) (map[string]string, error) {
 	found := map[string]string{}
 	entries, err := fs.ReadDir(files, path.Join(e.Folder, folder))

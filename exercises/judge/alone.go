@@ -46,7 +46,7 @@ func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, erro
 	return e, stocked(e.Admin.WithContext(ctx))
 }
 
-// further returns the number of stores besides Redis. The shop has them as Redlock nodes.
+// further returns the number of stores besides Redis. For the engine, they are Redlock nodes.
 func (s *subject) further() int {
 	if s.exercise.Second {
 		return 1
@@ -54,7 +54,7 @@ func (s *subject) further() int {
 	return 0
 }
 
-// stores returns kata.Kit.Stores for an engine with that number of Redlock nodes.
+// stores returns kata.Kit.Stores for an engine.
 func stores(e *engine.Engine) []kata.Store { return kata.NewKit(onengine.Deps(e)).Stores }
 
 // stocked inserts the products, and a sale of the bystander.
@@ -115,7 +115,7 @@ func (c code) within(who string, fn func() error) error {
 	}
 }
 
-// asks describes the orders of one buyer without competitors.
+// asks describes the purchases of one buyer without competitors.
 func (b book) asks(orders []kata.Order) string {
 	stock := func(i int) string { return b["the stock of "+orders[i].Product] }
 	if len(orders) == 1 {
@@ -125,8 +125,7 @@ func (b book) asks(orders []kata.Order) string {
 		orders[0].Purchaser, orders[0].Amount, orders[0].Product, orders[1].Amount, orders[1].Product, stock(0), stock(1))
 }
 
-// bought makes one buyer ask for all of its orders, and compares the content of the servers before
-// and after.
+// bought lets one buyer buy, and compares the content of the servers before and after.
 func (s *subject) bought(ctx context.Context, e *engine.Engine, want purchase.Outcome, orders []kata.Order, buy func() ([]kata.Receipt, error)) error {
 	before, err := read(ctx, e)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // bystander's keys in Redis. The learner's code may use all other keys.
 type book map[string]string
 
-// The shop's two tables. The book has the rows of all other tables unchanged.
+// The shop's two tables. The book contains the rows of all other tables unchanged.
 const (
 	shelf   = "product"
 	records = "purchase_history"

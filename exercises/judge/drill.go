@@ -21,7 +21,7 @@ const rounds = 3
 type drill struct {
 	s       *subject
 	held    chan struct{} // closed when the first buyer is stopped
-	let     chan struct{} // closed to let it go on
+	let     chan struct{} // closed to let the first buyer continue
 	once    sync.Once
 	asked   chan int // number of each buyer that has found that it must wait
 	mu      sync.Mutex
@@ -66,7 +66,7 @@ type sale struct {
 	err     error
 }
 
-// buy runs one buyer in a goroutine. The name of this function marks the goroutine, see standstill.
+// buy runs one buyer in a goroutine. Package standstill finds this goroutine by the name of the method.
 func (d *drill) buy(ctx context.Context, buy func(context.Context, kata.Order) (kata.Receipt, error), n int, done chan<- sale) {
 	o := kata.Order{Product: first, Purchaser: fmt.Sprintf("buyer-%d", n), Amount: 1}
 	r, err := buy(context.WithValue(ctx, buyerKey{}, n), o)
@@ -103,7 +103,7 @@ func (d *drill) play(ctx context.Context, buyers int, seller *seller, arrived fu
 	return all, nil
 }
 
-// on plays a drill on an engine of its own.
+// on runs a drill on a new engine.
 func (d *drill) on(ctx context.Context, buyers int, arrived func(n int), inner func(*seller)) (all []sale, begun int64, err error) {
 	t := &traffic{}
 	e, err := d.s.open(ctx, t)
@@ -141,7 +141,7 @@ func (s *subject) line(ctx context.Context) (c Check, _ error) {
 					if who == n {
 						return
 					}
-				case <-late: // it waits without kit.Sleep
+				case <-late: // the buyer waits without kit.Sleep, so the drill cannot notice it
 					return
 				}
 			}
@@ -171,7 +171,7 @@ func (s *subject) line(ctx context.Context) (c Check, _ error) {
 // inGroup is the number of buyers that come during the first transaction.
 const inGroup = 10
 
-// group checks that buyers who come during a transaction share the next one.
+// group checks that buyers that come during a transaction share the next transaction.
 func (s *subject) group(ctx context.Context) (Check, error) {
 	d := newDrill(s)
 	var rest *standstill.Goroutines

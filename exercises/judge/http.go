@@ -101,19 +101,18 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 		},
 	}.Routes(r, func(*gin.Context) {})
 	audit.Routes(r, e.DB)
-	for _, route := range []string{"/healthz", "/readyz"} { // faults ask the first route of a process that they have stopped
+	for _, route := range []string{"/healthz", "/readyz"} { // a fault requests the first route of a process that it has stopped
 		r.GET(route, func(c *gin.Context) { c.Status(http.StatusOK) })
 	}
 	return r
 }
 
-// quiet turns off the logs of libraries.
 func quiet() {
 	gin.SetMode(gin.ReleaseMode)
 	logging.Disable()
 }
 
-// A watcher writes the history for judging faults. Without failpoints there is no reader.
+// A watcher writes the history for judging faults. Without failpoints, it writes nothing.
 type watcher struct{ points *failpoint.Set }
 
 func (w watcher) record(e history.Event) {

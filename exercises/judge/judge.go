@@ -3,7 +3,7 @@
 // ends with that program.
 //
 //	alone    one buyer after the other, without competitors: stock, records, other rows
-//	drill    order of service, buyers per transaction; if the exercise asks for it
+//	drill    order of service, or buyers per transaction, if the exercise limits them
 //	search   every schedule of a few buyers' commands, by internal/explore
 //	serve    a shop for a rush over HTTP, and for faults; its caller sends them
 //
@@ -52,7 +52,7 @@ type Check struct {
 	Mermaid string `json:"mermaid,omitempty"`
 }
 
-// Last returns the check that decides.
+// Last returns the last check, which decides.
 func (r Judgement) Last() Check {
 	if len(r.Checks) == 0 {
 		return Check{Verdict: Broken, Why: "nothing was checked"}
@@ -67,7 +67,6 @@ func (w *wrong) Error() string { return w.text }
 
 func wrongf(format string, args ...any) error { return &wrong{fmt.Sprintf(format, args...)} }
 
-// unsure says why a check proved nothing.
 type unsure struct{ text string }
 
 func (u *unsure) Error() string { return u.text }
@@ -84,10 +83,10 @@ type subject struct {
 //	PROGRAM judge EXERCISE NAME
 //	PROGRAM serve EXERCISE NAME WAIT LEASE
 //
-// sources has the codes by name; "reference" is the code to compare with.
+// sources are the constructors by name; "reference" is the code to compare with.
 func Main(sources map[string]New) {
 	out := os.Stdout
-	os.Stdout = os.Stderr // the code's own output must not mix with the report
+	os.Stdout = os.Stderr // the output of the learner's code must not mix with the report
 	code, err := run(os.Args[1:], sources, out)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

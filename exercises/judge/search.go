@@ -71,7 +71,6 @@ func explored(ctx context.Context, c explore.Config) (r explore.Result, _ error)
 	return r, nil
 }
 
-// config returns the configuration of the search.
 func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, error) {
 	events, err := explore.ParseEvents(q.Events)
 	if err != nil {
@@ -113,7 +112,7 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	return entry
 }
 
-// touched describes the entries in which two books differ, except those of some products.
+// touched describes the entries in which two books differ, except those of the given products.
 func touched(before, after book, but ...string) string {
 	for b := range slices.Values([]book{before, after}) {
 		for key, text := range b {

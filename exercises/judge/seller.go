@@ -32,12 +32,12 @@ type seller struct {
 	inner    kata.Strategy
 }
 
-// seller returns the learner's code with d.
+// seller returns a seller with the given dependencies.
 func (s *subject) seller(d deps.Deps, scenario string) *seller {
 	return &seller{s, scenario, d, s.new(kata.NewKit(d))}
 }
 
-// Around returns the learner's strategy, whose package marks its goroutines.
+// Around returns the learner's strategy. The explorer finds its goroutines by its package.
 func (s *seller) Around() purchase.Strategy { return s.inner }
 
 // Work implements purchase.Worker. It does nothing. Its existence tells the explorer that the code
@@ -116,7 +116,6 @@ func (s *seller) basket(ctx context.Context, o kata.Order) (kata.Receipt, error)
 	return receipts[mine], nil
 }
 
-// buyAll calls kata.Basket.BuyAll.
 func (s *seller) buyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt, error) {
 	b, ok := s.inner.(kata.Basket)
 	if !ok {

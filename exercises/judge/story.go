@@ -217,7 +217,6 @@ func to(server string) string {
 	return " to " + server
 }
 
-// short shortens a command for a sentence.
 func short(text string) string {
 	text = oneLine(text)
 	if len(text) > 100 {

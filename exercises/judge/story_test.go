@@ -79,8 +79,8 @@ In the end 1 buyer waits; buyer 1: sold, buyer 2: busy.`
 	}
 }
 
-// TestPlace: the topmost line in the learner's own package, not in a package whose name begins
-// alike.
+// TestPlace: Place finds the topmost line in the learner's own package. It ignores a package with a
+// longer name that begins in the same way.
 func TestPlace(t *testing.T) {
 	stack := strings.Join([]string{
 		"goroutine 7 [running]:", "runtime.gopanic()", "\t/go/panic.go:1 +0x1", "learner.example/token-two.(*x).y()", "\t/x/other.go:2 +0x1",
@@ -94,7 +94,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestTouched: only rows of the products on sale may change.
+// TestTouched: touched ignores only the rows of the given products.
 func TestTouched(t *testing.T) {
 	before := book{"the stock of apple": "3", "the stock of nobody's": "5", "record 1": "2 of nobody's for somebody"}
 	for name, c := range map[string]struct {

@@ -154,5 +154,5 @@ func (x countedTx) ended() {
 	x.conn.t.commands.Add(1)
 }
 
-// patience limits the wait for a state that a drill needs and that may never come.
+// patience limits the wait for a state that a drill needs, since it may never come.
 const patience = 2 * time.Second

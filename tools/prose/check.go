@@ -132,7 +132,6 @@ func pageMentions(source string) []link {
 	return all
 }
 
-// checkLinks reports links to files and anchors that do not exist.
 func checkLinks(paths []string, pages map[string]*page, links map[string][]link) []finding {
 	exists := map[string]bool{".": true}
 	for _, name := range paths {

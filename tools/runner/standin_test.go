@@ -20,7 +20,6 @@ import (
 	"time"
 )
 
-// root is the checkout of oversell.
 var root = sync.OnceValue(func() string {
 	dir, err := filepath.Abs("../..")
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err
 	if err := s.lock(ctx, key, token); err != nil {
 		return receipt, err
 	}
-	defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
+	defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // the lease expires by itself
 	p, err := s.kit.Read(ctx, s.kit.DB, o.Product)
 	if err == nil {
 		err = s.kit.Check(p, o)

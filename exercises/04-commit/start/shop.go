@@ -25,11 +25,11 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, err
 		err = s.kit.Check(p, o)
 	}
 	if err != nil {
-		s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
+		s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // the lease expires by itself
 		return receipt, err
 	}
 	err = s.kit.InTx(ctx, func(tx *gorm.DB) error {
-		defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
+		defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // the lease expires by itself
 		if _, err := s.kit.Exec(ctx, tx, "UPDATE product SET amount = ? WHERE name = ?", p.Amount-o.Amount, o.Product); err != nil {
 			return err
 		}

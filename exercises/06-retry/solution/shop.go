@@ -1,5 +1,5 @@
 // Package exercise is the reference: it answers with the sale that has the key, if there is one. It
-// looks for that sale before its own sale, and again if the database refuses that one.
+// looks for that sale before its own sale, and again if the database refuses its own sale.
 package exercise
 
 import (

@@ -18,7 +18,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	if err := s.lock(ctx, key, token); err != nil {
 		return kata.Receipt{}, err
 	}
-	defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // it runs out by itself
+	defer s.kit.DeleteIfMine(context.WithoutCancel(ctx), key, token) //nolint:errcheck // the lease expires by itself
 	return s.kit.Sell(ctx, o)
 }
 

@@ -23,7 +23,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	return receipts[0], nil
 }
 
-// BuyAll sells all of the orders or none. Each is for another product.
+// BuyAll sells all of the orders or none. Each order is for another product.
 func (s *shop) BuyAll(ctx context.Context, orders []kata.Order) ([]kata.Receipt, error) {
 	var products []string
 	for _, o := range orders {

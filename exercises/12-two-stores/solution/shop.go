@@ -1,5 +1,5 @@
-// Package exercise is the reference: the holder has the key in both stores. All buyers take the
-// keys in the same order, and each deletes only its own.
+// Package exercise is the reference: the holder has the key in both stores. All buyers take the keys in
+// the same order, and each deletes only its own keys.
 package exercise
 
 import (
@@ -20,7 +20,7 @@ func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 		if err := s.lock(ctx, store, key, token); err != nil {
 			return kata.Receipt{}, err
 		}
-		defer s.kit.DeleteIfMineIn(context.WithoutCancel(ctx), store, key, token) //nolint:errcheck // what is not deleted was forgotten
+		defer s.kit.DeleteIfMineIn(context.WithoutCancel(ctx), store, key, token) //nolint:errcheck // if it deletes nothing, the store has lost the key
 	}
 	return s.kit.Sell(ctx, o)
 }

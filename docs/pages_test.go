@@ -116,7 +116,7 @@ func TestArticles(t *testing.T) {
 				tier.Soak(t, "the rows that need servers or the Go tool")
 			}
 			if want == ", 0 violations" {
-				tier.Soak(t, "internal/explore/promisetest has these searches")
+				tier.Soak(t, "internal/explore/promisetest runs these searches")
 			}
 			t.Parallel()
 			switch words[0] {

@@ -58,7 +58,7 @@ func TestPlanted(t *testing.T) {
 						tier.Soak(t, "the lock is in Redis, so the search on SQLite covers it")
 					}
 					if e.DB.Name() == dialect.Postgres && (c.needs != nil || !mistake) {
-						tier.Soak(t, "MariaDB has the same: here is what only the database decides")
+						tier.Soak(t, "MariaDB runs this search; PostgreSQL runs only those that depend on the database")
 					}
 					entry := lockstrategy.Entry{Name: "planted", Needs: c.needs, New: func(d lockstrategy.Deps) purchase.Strategy {
 						return c.build(d, mistake)

@@ -224,7 +224,7 @@ func TestAppDivided(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has three of these")
+				tier.Soak(t, "make test runs three of these")
 			}
 			code, r, stderr := search(t, c.shop.file(t))
 			if runs := strings.Contains(stderr, "which runs procedure"); runs && strings.Contains(stderr, "add --overlap") {

@@ -51,7 +51,7 @@ func TestEveryStrategy(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)
 		if e.DB.Name() != dialect.SQLite {
-			tier.Soak(t, "make test has these rows on SQLite")
+			tier.Soak(t, "make test runs these searches on SQLite")
 		}
 		for _, entry := range lockstrategy.All() {
 			if entry.Missing(onengine.Deps(e)) != "" || explore.Ungated(entry) != "" {
@@ -129,13 +129,13 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	c.config(&config)
 	elsewhere := slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(entry.Needs, lockstrategy.NeedsRedlock)
 	if elsewhere && e.DB.Name() != dialect.SQLite {
-		tier.Soak(t, "SQLite has this row, with the same Redis")
+		tier.Soak(t, "SQLite runs this search, with the same Redis")
 	}
 	if len(config.Events) == 1 && !config.Shared && explored(entry, config.Events[0], e.DB.Name()) {
-		tier.Soak(t, "TestStrategies has a row with this event and the same bound")
+		tier.Soak(t, "TestStrategies covers this event with the same bound")
 	}
 	if c.name == raiseInOne && len(entry.Needs) > 0 {
-		tier.Soak(t, "the lock is on a server, and the row of two processes has it")
+		tier.Soak(t, "the lock is on a server, so the search with two processes covers it")
 	}
 	if config.Shared && entry.WritesLater {
 		t.Skip("one worker writes the orders of all buyers of a process, so its commands belong to no buyer")

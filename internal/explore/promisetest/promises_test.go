@@ -199,10 +199,10 @@ func TestStrategies(t *testing.T) {
 					tier.Soak(t, "TestVerifyQuick explores the strategy on SQLite")
 				}
 				if database != dialect.SQLite && want.On == "" && (len(want.Events) > 0 || len(exploretest.Entry(t, want.Strategy).Needs) > 0) {
-					tier.Soak(t, "SQLite has this row, and the rows without events show what the database does")
+					tier.Soak(t, "SQLite runs this row, and the rows without events cover the differences of the databases")
 				}
 				if database == dialect.Postgres && len(want.Events) > 0 {
-					tier.Soak(t, "MariaDB has this row, and the rows without events show what PostgreSQL does")
+					tier.Soak(t, "MariaDB runs this row, and the rows without events cover the differences of PostgreSQL")
 				}
 				if len(want.Events) > 1 || slices.Contains(want.Events, explore.Renew) {
 					tier.Test(t, "several events, or renewals: a longer search")

@@ -55,9 +55,9 @@ type Statement struct {
 	//	no statement at all                         Local
 	//	anything else                               Writes
 	//
-	// These also count as writes: a SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), has
-	// an INTO, or calls a function that may have an effect; several statements in one text; executed
-	// comments (/*! */); EXPLAIN ANALYZE; and a WITH that contains an INSERT, UPDATE or DELETE.
+	// A SELECT that locks (FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE), has an INTO, or calls a function
+	// that may have an effect, is a write. So are several statements in one text; executed comments
+	// (/*! */); EXPLAIN ANALYZE; and a WITH that contains an INSERT, UPDATE or DELETE.
 	Effect schedule.Effect
 
 	// Ends reports whether it ends the open transaction: COMMIT, ROLLBACK, and the statements with an

@@ -35,12 +35,12 @@ type Conn struct {
 	last  error      // why the server has hung up while an answer was held
 	part  []byte     // an incomplete answer; used only by the goroutine that reads from the server
 	ended error
-	mute  bool          // after Cut: nothing is delivered any more
+	mute  bool          // set by Cut: the program receives nothing more
 	gone  chan struct{} // closed when ended is set
 }
 
-// Serve relays between a program and a server until either hangs up, and then closes both sockets. Call
-// program.Warm before.
+// Serve relays between a program and a server until either hangs up, and then closes both sockets. The
+// caller must call program.Warm first.
 func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server, gone: make(chan struct{})}
 	c.moved.L = &c.mu

@@ -10,14 +10,14 @@ import (
 )
 
 // A Listener accepts the connections of a program. It counts a connection in Gate.Busy before taking it
-// from the kernel's queue, so the gate always sees it in one of the two.
+// from the kernel's queue, so the gate always sees the connection, in the queue or in Busy.
 type Listener struct {
 	listener *net.TCPListener
 	file     *os.File // a second descriptor of the listener; Go's poller watches it
 }
 
 // Listen serves protocol p on l for a buyer's program. Closing the result closes l. server is the
-// address of the real server. done receives how each connection ended, and may be nil.
+// address of the real server. done is called with the error of each ended connection, and may be nil.
 func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string, done func(error)) (*Listener, error) {
 	file, err := pollable(l)
 	if err != nil {
@@ -91,7 +91,8 @@ func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// connect serves a connection. It undoes the Busy of accept once the program's socket counts itself.
+// connect serves a connection. It lowers Busy, which accept has raised, after the program's socket has
+// raised it, too.
 func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) error {
 	_ = c.SetNoDelay(true)
 	program, err := NewSocket(gate, c)

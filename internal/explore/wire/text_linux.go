@@ -51,7 +51,7 @@ func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(r
 // Text returns the rows and the text after them in one line.
 func (s *Shown) Text(more ...string) string { return Shorten(s.Whole(more...)) }
 
-// Whole returns the line of Text without a limit.
+// Whole returns the same line as Text, without a limit.
 func (s *Shown) Whole(more ...string) string {
 	return effect.OneLine(strings.Join(append(s.parts[:len(s.parts):len(s.parts)], more...), "; "))
 }

@@ -45,8 +45,8 @@ type Session interface {
 	Receive(current *Command) (Message, error)
 
 	// TimedOut handles an answer that says that current was interrupted, as the schedule wanted. It
-	// turns that answer into a lock wait that has lasted too long, and changes current.Answer. It
-	// returns any other answer unchanged.
+	// turns that answer into the answer of a lock wait time-out, and changes current.Answer. It returns
+	// any other answer unchanged.
 	TimedOut(current *Command, raw []byte) []byte
 }
 
@@ -134,7 +134,7 @@ func (o *Command) Let() {
 // Release sends the command unchanged, so the server ends its wait.
 func (o *Command) Release() { close(o.let) }
 
-// Deliver passes the answer to the program, and counts it by Gate.Busy until the program has it. Call
+// Deliver passes the answer to the program, and counts it in Gate.Busy until the program has it. Call
 // it once, after Gate.Answered.
 func (o *Command) Deliver() {
 	o.conn.mu.Lock()
@@ -146,7 +146,7 @@ func (o *Command) Deliver() {
 	close(o.deliver)
 }
 
-// uncount undoes, once, the Busy of turn or Deliver.
+// uncount lowers Busy once, after turn or Deliver has raised it.
 func (o *Command) uncount() {
 	o.conn.mu.Lock()
 	defer o.conn.mu.Unlock()
@@ -156,7 +156,7 @@ func (o *Command) uncount() {
 	}
 }
 
-// TimedOut turns the answer into that of a lock wait that lasted too long, see Session.TimedOut.
+// TimedOut turns the answer into that of a lock wait time-out, see Session.TimedOut.
 func (o *Command) TimedOut() { o.Answer.Raw = o.conn.session.TimedOut(o, o.Answer.Raw) }
 
 // Deadlocked turns the answer of an interrupted statement into that of a deadlock's victim, if the

@@ -53,7 +53,7 @@ type answer struct {
 	binary bool // rows belong to a prepared statement
 
 	phase   phase
-	expects int // column lists that the answer to a STMT_PREPARE still lacks
+	expects int // number of column lists to come in the answer to a STMT_PREPARE
 	columns []column
 	many    uint64 // number of columns of this result
 
@@ -62,8 +62,8 @@ type answer struct {
 	complete bool // an OK has come
 	sets     int  // number of results with columns
 	oks      int
-	rows     int // in all results
-	found    int // rows in this result
+	rows     int // number of rows in all results
+	found    int // number of rows in this result
 	shown    wire.Shown
 	affected uint64
 	made     []string
@@ -262,7 +262,7 @@ func (a *answer) refusal() error {
 // text returns the answer in one short line for people.
 func (a *answer) text(verb string) string { return wire.Shorten(a.whole(verb)) }
 
-// whole returns the line of text without a limit.
+// whole returns the same line as the method text, without a limit.
 func (a *answer) whole(verb string) string {
 	var parts []string
 	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {

@@ -73,7 +73,8 @@ func (s *state) known() *effect.Catalog {
 	return s.catalog()
 }
 
-// says returns the analysis of a prepared statement. A new catalog makes it analyse the text again.
+// says returns the analysis of a prepared statement. After a change of the catalog, it analyses the
+// text again.
 func (s *state) says(p *prepared) said {
 	if c := s.known(); p.by != c {
 		p.said, p.by = says(p.sql, c), c

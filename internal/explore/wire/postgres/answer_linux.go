@@ -35,7 +35,7 @@ type answer struct {
 	changed, failed bool
 	refused         bool
 	made            []string
-	rows            int // of all statements
+	rows            int // number of rows of all statements
 }
 
 // fails reads an ErrorResponse. Within a transaction, the server has then released the locks (xact.c,

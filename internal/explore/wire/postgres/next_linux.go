@@ -150,7 +150,7 @@ func (s *state) takeCopy(b *batch, f frame) (ends bool) {
 		b.ended, b.extended = true, false
 		return s.take(b, f)
 	}
-	b.synced, b.extended = true, false // the server refuses it
+	b.synced, b.extended = true, false // the server refuses this message
 	return true
 }
 

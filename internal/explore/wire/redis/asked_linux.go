@@ -76,8 +76,8 @@ func (v *value) tells() effect.RedisAnswer {
 	return effect.Value
 }
 
-// judge reports for an EXEC a change if a queued command changed something, and a failure if one failed
-// and none changed anything.
+// judge does the same for an EXEC. It reports a change if a queued command changed something, and a
+// failure if one failed and none changed anything.
 func (t *transaction) judge(v *value) (changed, failed bool) {
 	if v.left || len(v.items) != len(t.queue) {
 		return true, false // the answer has more values than were read

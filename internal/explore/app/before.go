@@ -24,7 +24,7 @@ type Before struct {
 	Values map[string]Value // by the second half of {{login.token}}
 }
 
-// A Value describes where in an answer a text stands that later requests contain.
+// A Value is the place of a text in an answer. Later requests contain that text.
 type Value struct {
 	kind string // one of valueKinds
 	at   string // a JSON pointer, the name of a header or cookie, or a regular expression

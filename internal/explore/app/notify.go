@@ -37,8 +37,8 @@ func (l *Listener) Listen(ctx context.Context, channel string) error {
 }
 
 // Notified returns the notifications since the last call, including those of the explorer's own
-// statements. None is missing of a statement that is answered: PostgreSQL signals every listener before
-// the answer, and the query in Notified makes the server deliver the notifications.
+// statements. It misses no notification of an answered statement: PostgreSQL signals every listener
+// before the answer, and the query in Notified makes the server deliver the notifications.
 func (l *Listener) Notified(ctx context.Context) ([]Notification, error) {
 	err := ask(ctx, func(ctx context.Context) error {
 		_, err := l.db.ExecContext(ctx, "SELECT 1")

@@ -221,7 +221,7 @@ func watches(t *testing.T, s *Servers) {
 	})
 }
 
-// with changes the App of the servers while the function do runs.
+// with changes the App of the servers while a function runs.
 func with(s *Servers, change func(*App), do func()) {
 	before := s.app
 	defer func() { s.app = before }()

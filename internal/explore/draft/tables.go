@@ -11,7 +11,7 @@ import (
 // schemas match the definition of a table. The group is the table's name. The text up to the next match
 // contains the columns.
 var schemas = []struct {
-	files string // how names of files end
+	files string // endings of file names
 	table *regexp.Regexp
 	name  func(file, name string) string // returns the table's name in the database; nil: the group is the name
 }{

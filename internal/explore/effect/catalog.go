@@ -33,7 +33,7 @@ const mostTexts = 4096
 type Relation struct {
 	View             string    // the definition of a view; "": a table
 	Parts            []string  // partitions, children and parents, which share rows with it
-	Deletes, Updates []Cascade // the foreign keys that change rows elsewhere after a DELETE here, or after an UPDATE
+	Deletes, Updates []Cascade // the foreign keys by which a DELETE here changes rows of other tables, and those by which an UPDATE does
 	Related          []string  // the tables that reference it or that it references
 	Code             []Code
 }
@@ -138,7 +138,7 @@ const anyTable = "*"
 // NamedLocks stands for every lock of GET_LOCK, or of pg_advisory_lock and its variants.
 const NamedLocks = "a named lock"
 
-// Uses returns the Uses of a text. Callers must not change it, since they share it.
+// Uses returns the Uses of a text. Callers share the result, and must not change it.
 func (c *Catalog) Uses(text string) *Uses {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,9 +33,9 @@ type Values map[string]*string
 const Default = "\x00default"
 
 // Accesses returns which rows one statement touches. It reads only comparisons of a column with
-// constants or with a column of another table, connected by AND. The function has reports whether a
-// table has a column. ok is false for any other statement, and if Accesses does not understand a part
-// of it.
+// constants or with a column of another table, connected by AND. The parameter has is a function that
+// reports whether a table contains a column. ok is false for any other statement, and if Accesses does
+// not understand a part of it.
 func Accesses(sql string, has func(table, column string) bool) (a Access, ok bool) {
 	t, rest := tokens(sql, Postgres, false)
 	if rest != whole || len(sql) > longest || strings.Contains(sql, `\`) {
@@ -75,7 +75,7 @@ func Accesses(sql string, has func(table, column string) bool) (a Access, ok boo
 // valueName matches the name that package target gives to a value that differs between runs.
 var valueName = regexp.MustCompile(`^<[\w-]+[.:]\w+>`)
 
-// withoutNames replaces the tokens of each such name by one string.
+// withoutNames replaces the tokens of each name that valueName matches by one string.
 func withoutNames(sql string, t []token) (all []token) {
 	for i := 0; i < len(t); i++ {
 		name := ""

@@ -56,7 +56,7 @@ type shortening struct {
 	renamed map[string]string // by the qualifier of a column: the text to show instead; "": no text
 }
 
-// An edit replaces the tokens from from to to.
+// An edit replaces a range of tokens by a text.
 type edit struct {
 	from, to int
 	text     string

@@ -109,8 +109,8 @@ func (d Dialect) showsServer(t []token) bool {
 
 var shows = set("variables status warnings errors collation character charset engines plugins processlist")
 
-// looks reports whether a SELECT list has only variables of the server, constants, and functions that
-// look at the connection.
+// looks reports whether a SELECT list contains only variables of the server, constants, and functions
+// that look at the connection.
 func (d Dialect) looks(t []token) bool {
 	for {
 		n := d.item(t)

@@ -33,10 +33,10 @@ type walk struct {
 // A place is the context of a statement.
 type place struct {
 	packet bool              // in the text itself
-	inner  bool              // within another statement, the outer statement, which commits them
-	stale  bool              // they do not see commits since the start of the outer statement
-	branch bool              // they may be left out
-	many   bool              // they may run several times
+	inner  bool              // within another statement, the outer statement, which commits its writes
+	stale  bool              // the statement does not see commits since the start of the outer statement
+	branch bool              // the statement may not run
+	many   bool              // the statement may run several times
 	values map[string]string // literals by name: arguments, and columns of the new row, such as new.team
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// expire makes every lease expire without the holder's notice. A pause of the holder, or a slow
+// expire makes every lease expire. The holder does not notice it. A pause of the holder, or a slow
 // critical section, has the same effect.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	leases, err := e.x.servers.leases(ctx, e.x.clock.Now())

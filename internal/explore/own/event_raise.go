@@ -15,8 +15,8 @@ import (
 var ErrRaised = gate.ErrRaised
 
 // raise returns the moves in which a buyer's code raises an error, or panics, instead of sending its
-// next SQL statement. Its process continues and cleans up. Steps that clean up do not raise, since the
-// event tests them.
+// next SQL statement. Its process continues and cleans up. Steps of the clean-up do not raise, since
+// the event tests the clean-up.
 func (e events) raise(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		i := slices.IndexFunc(b.gate, func(o *gate.Op) bool { return b.runnable(o) && o.Raises() })

@@ -18,7 +18,7 @@ type passing struct {
 	stopped bool // no time passes in this run
 }
 
-// A phase is the next effect of passing time, since a buyer could last move.
+// A phase is the next effect of passing time. After a buyer has moved, the first phase comes again.
 type phase int
 
 const (

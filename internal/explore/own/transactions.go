@@ -67,7 +67,7 @@ func (t *transactions) state() string {
 	return fmt.Sprintf("%s\n%v\n%s", t.all(), t.inserted, order)
 }
 
-// A meeting is the state that a step finds.
+// A meeting is the data and the open transactions that a step finds.
 type meeting struct {
 	committed string // stock and records
 	open      string // histories

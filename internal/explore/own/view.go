@@ -79,10 +79,10 @@ func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	return "in its process, for another buyer there", r.others(b, func(o *buyer) bool { return r.notes.inMemory[o.id] })
 }
 
-// others returns the buyers, except b, for which the function is returns true.
-func (r onlooker) others(b *buyer, is func(*buyer) bool) (ids []int) {
+// others returns the matching buyers, except b.
+func (r onlooker) others(b *buyer, matches func(*buyer) bool) (ids []int) {
 	for _, o := range r.buyers {
-		if o != b && is(o) {
+		if o != b && matches(o) {
 			ids = append(ids, o.id)
 		}
 	}

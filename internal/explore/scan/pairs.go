@@ -169,5 +169,5 @@ func leftOut(all []Pair) (lines []string) {
 	return lines
 }
 
-// mostNamed is the number of requests in a line, and of lines in a list.
+// mostNamed is the maximum number of requests in a line, and of lines in a list.
 const mostNamed = 5

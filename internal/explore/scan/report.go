@@ -32,10 +32,10 @@ type Report struct {
 // Broken reports whether a pair races.
 func (r Report) Broken() bool { return r.count(verdict.Verdict.IsBreak) > 0 }
 
-// count returns the number of explored pairs with a verdict for which the function is returns true.
-func (r Report) count(is func(verdict.Verdict) bool) (n int) {
+// count returns the number of explored pairs with a matching verdict.
+func (r Report) count(matches func(verdict.Verdict) bool) (n int) {
 	for _, p := range r.Pairs {
-		if !p.LeftOut && is(p.Verdict) {
+		if !p.LeftOut && matches(p.Verdict) {
 			n++
 		}
 	}

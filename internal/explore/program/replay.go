@@ -19,7 +19,7 @@ type Replay struct {
 	Saved   *explore.Saved // nil: a replay string
 }
 
-// ReadReplay reads a replay string, or the file with the name text.
+// ReadReplay reads its argument: a replay string, or the name of a file.
 func ReadReplay(text string) (*Replay, error) {
 	line, wrong := explore.ParseSchedule(text)
 	if wrong == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // exploreShop runs the documented script of examples/NAME, which installs a public shop and searches
-// it. It returns the report of the search, and fails the test if the exit code is not code.
+// it. It returns the report of the search. The script must exit with the given code.
 func exploreShop(t *testing.T, name string, code int, args ...string) (r explore.Report) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")

@@ -29,7 +29,7 @@ func symmetric(n int) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Bound, c.Symmetry = n, true }
 }
 
-// withoutRestock returns all events except restock, which breaks a lock that is not the row's.
+// withoutRestock returns all events except restock, which breaks a lock that is not a row lock.
 func withoutRestock() []explore.Event {
 	return slices.DeleteFunc(explore.Events(false), func(e explore.Event) bool { return e == explore.Restock })
 }

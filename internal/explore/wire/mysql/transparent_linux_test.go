@@ -188,7 +188,7 @@ func drive(t *testing.T, db *sql.DB) {
 	if err := db.QueryRow("SELECT ? AS big", big).Scan(&back); err != nil || !bytes.Equal(big, back) {
 		t.Errorf("17 MiB: %d bytes came back, %v", len(back), err)
 	}
-	exact := (1<<24 - 1) - 1 - len("SELECT length('')") // an empty packet must follow this one
+	exact := (1<<24 - 1) - 1 - len("SELECT length('')") // the protocol requires an empty packet after this one
 	var length int
 	if err := db.QueryRow("SELECT length('" + strings.Repeat("a", exact) + "')").Scan(&length); err != nil || length != exact {
 		t.Errorf("length %d, %v; want %d", length, err, exact)

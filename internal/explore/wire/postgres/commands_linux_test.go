@@ -204,7 +204,7 @@ type params struct {
 	name, sql string
 	values    []string
 	types     []uint32
-	binary    bool // all values and the rows
+	binary    bool // format of all values and of the rows
 }
 
 type prepare struct{ name, sql string }

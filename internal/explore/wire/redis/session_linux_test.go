@@ -85,8 +85,8 @@ func TestTimeouts(t *testing.T) {
 			[]byte("XREADGROUP"), []byte("GROUP"), []byte("block"), []byte("c"), []byte("BLOCK"), []byte("0"), []byte("STREAMS"), []byte("s"), []byte(">"),
 		})),
 		"WAIT 1 100\r\n": "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n",
-		// The session does not change a command without a limit, that Redis refuses, or that does not
-		// wait.
+		// The session does not change a command without a limit, one that Redis refuses, or one that
+		// does not wait.
 		"BLPOP q 0\r\n": "BLPOP q 0\r\n", "BLPOP q 0.0\r\n": "BLPOP q 0.0\r\n", "BLPOP q x\r\n": "BLPOP q x\r\n", "BLPOP q -1\r\n": "BLPOP q -1\r\n",
 		"BLPOP q 1e300\r\n": "BLPOP q 1e300\r\n", "BLPOP\r\n": "BLPOP\r\n", "WAIT 1\r\n": "WAIT 1\r\n", "XREAD BLOCK\r\n": "XREAD BLOCK\r\n",
 		"XREAD BLOCK 1.5 STREAMS s 0\r\n": "XREAD BLOCK 1.5 STREAMS s 0\r\n", "LPOP q 5\r\n": "LPOP q 5\r\n",

@@ -26,7 +26,7 @@ const deadline = 20 * time.Second
 
 const askID = "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 
-// transparent runs use through the gate and compares the bytes on both sides.
+// transparent runs a function through the gate, and compares the bytes on both sides.
 func transparent(t *testing.T, server string, use func(address string)) {
 	t.Helper()
 	b := wiretest.Through(t, wire.Open{}, Protocol(), server)
@@ -198,7 +198,7 @@ func byHand(t *testing.T, address string) {
 	_ = c.Close()
 }
 
-// messages arrive between answers.
+// messages: pushes arrive between answers.
 func messages(t *testing.T, address string, direct *redis.Client) {
 	c := dial(t, address)
 	defer c.Close()

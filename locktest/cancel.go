@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// hangs is how long the test waits for a waiter that was canceled.
+// hangs is the maximum time until a canceled Lock returns.
 const hangs = 5 * time.Second
 
 // cancelWaiting: a waiter's context ends while another client holds the lock.
@@ -67,10 +67,10 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 		round(took), said, round(gap))
 }
 
-// cancelRace: a waiter is canceled at about the time when it gets the lock. There are 200 rounds,
-// or as many as fit into 5 s. Their cancellations are spread from one handover's time before the
-// Unlock to 1.6 handovers after it. A polling waiter gets the lock one handover after the Unlock,
-// and some cancellations must come later than that. The lock must be free after each round.
+// cancelRace: a waiter is canceled at about the time when it gets the lock. There are 200 rounds, or as
+// many as fit into 5 s. A handover is the time from an Unlock to the next grant. The cancellations are
+// spread from one handover before the Unlock to 1.6 handovers after it, so some come before the grant
+// and some after it. The lock must be free after each round.
 func cancelRace(ctx context.Context, tr *trial) Result {
 	clients, err := tr.connect(ctx, 3)
 	if err != nil {

@@ -183,8 +183,8 @@ func (tr *trial) connect(ctx context.Context, n int) ([]Client, error) {
 // time are extended by it, so that no verdict depends on how busy the machine is.
 func (tr *trial) longest() time.Duration { return tr.pulse.Delays().Longest() }
 
-// late returns how late an event may be because this process got no processor: once when it is due
-// and once when it is seen.
+// late returns how late an event may be because this process got no processor. Both the event and its
+// observation may be delayed.
 func (tr *trial) late() time.Duration { return 2 * tr.longest() }
 
 func (tr *trial) close() error {
@@ -241,8 +241,8 @@ func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
 	return r
 }
 
-// queued waits until n clients wait for the lock. If the server does not report them, it waits for
-// spacing.
+// queued waits until n clients wait for the lock. If the server does not report them, it waits for the
+// duration spacing.
 func (tr *trial) queued(ctx context.Context, n int, spacing time.Duration) error {
 	if tr.s.Waiting == nil {
 		return sleep(ctx, spacing)

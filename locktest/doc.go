@@ -27,6 +27,6 @@
 //
 // [Measure] counts handovers, waits and commands with contenders in child processes.
 //
-// Passed checks prove nothing: they may miss a race that occurs once in a million grants. A test
-// runs every check on a lock that is broken in exactly that way (TestBrokenLocksAreCaught).
+// Passed checks prove nothing: they may miss a race that occurs once in a million grants. A test runs
+// every check on a lock with the flaw that the check looks for (TestBrokenLocksAreCaught).
 package locktest

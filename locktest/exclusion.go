@@ -47,7 +47,7 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	switch {
 	case most > 1:
 		return breaks("%d holders at once; the counter shows %d of %d", most, shows, want)
-	case errors.Is(failed.get(), context.DeadlineExceeded): // HandOver checks waiters that were not woken
+	case errors.Is(failed.get(), context.DeadlineExceeded): // the check HandOver covers waiters that are not woken
 		return inconclusive("%d of %d grants, one at a time, when the time was over", shows, want)
 	case failed.get() != nil:
 		return breaks("%v", failed.get())

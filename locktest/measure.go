@@ -19,7 +19,7 @@ type Load struct {
 	Contenders int           // in total, spread evenly over the processes; each asks again as soon as it has unlocked
 	Processes  int           // each with one Client; Contenders must be a multiple of Processes
 	Section    time.Duration // how long a holder sleeps before it unlocks; 0 unlocks at once
-	For        time.Duration // how long they ask
+	For        time.Duration // how long the contenders ask
 }
 
 // Figures are the results of a Load.
@@ -42,9 +42,9 @@ type Figures struct {
 	ByProcess           []int // grants of each process
 }
 
-// Measure puts the load on one lock and counts. If the subject has a Spec, it uses real processes,
-// copies of this program, which must call Child first. Without a Spec there is only this process.
-// Measure returns an error if a Lock or an Unlock fails.
+// Measure puts the load on one lock, and counts the grants. If the subject has a Spec, it uses real
+// processes, copies of this program, which must call Child first. Without a Spec there is only this
+// process. Measure returns an error if a Lock or an Unlock fails.
 func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	if l.Processes < 1 || l.Contenders < l.Processes || l.Contenders%l.Processes != 0 || l.For <= 0 {
 		return Figures{}, fmt.Errorf("%d contenders in %d processes for %s: want a multiple, for some time", l.Contenders, l.Processes, l.For)
@@ -134,7 +134,7 @@ func count(tallies []tally) Figures {
 	return f
 }
 
-// commands returns NaN without the hook.
+// commands calls the hook Commands, and returns NaN without it.
 func (s Subject) commands(ctx context.Context) (float64, error) {
 	if s.Commands == nil {
 		return math.NaN(), nil
@@ -305,7 +305,7 @@ func contender(ctx, short context.Context, c Client, t task, id int) (grants []g
 			time.Sleep(t.Section)
 		}
 		ended := short.Err() != nil
-		if !ended { // the lease may end with the context of its Lock, as this run does
+		if !ended { // after the end of the run, the lease may have ended with the context of its Lock
 			grants = append(grants, grant{Contender: id, Had: had.UnixNano(), Left: time.Now().UnixNano()})
 		}
 		if err := lease.Unlock(ctx); err != nil && !ended {

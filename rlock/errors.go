@@ -52,7 +52,7 @@ func maybeDone(err error) bool {
 	return true
 }
 
-// unreachable reports whether err means that there is no connection. That holds for every waiter.
+// unreachable reports whether err means that there is no connection. Then no waiter can reach Redis.
 func unreachable(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.As(err, &network) && !network.Timeout()

@@ -101,7 +101,7 @@ func (c *claim) quit() {
 	_ = next.Err() // if it failed, the waiter is skipped after its wait timeout
 }
 
-// sendFairRelease does for a fair lock what sendReleaseOnce does for others.
+// sendFairRelease is sendReleaseOnce for a fair lock.
 func (l *redisLock) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
 	reply, err := fairRelease.run(ctx, l.client.redis, l.keys.fair(), field, left).Slice()
 	if err != nil {

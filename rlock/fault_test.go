@@ -141,7 +141,7 @@ func TestAbandonedAttempt(t *testing.T) {
 			t.Errorf("got %v, want ErrNoAnswer", err)
 		}
 		resume()
-		// Without that, the lock would take the watchdog's 30 s to expire.
+		// Otherwise the lock would stay until the watchdog timeout of 30 s.
 		lease, err := lock.TryLock(within(t), Wait(20*time.Second))
 		require.NoError(t, err)
 		mustUnlock(t, lease)

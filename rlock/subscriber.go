@@ -226,9 +226,9 @@ func (s *subscriber) listen() {
 	}
 }
 
-// broken wakes every waiter. Each of them asks for the lock and so learns whether Redis is still
-// there. If only the subscription fails, waiters poll once a second in this way, which is the
-// longest pause of listen.
+// broken wakes every waiter. Each of them asks for the lock and so learns whether Redis is still there.
+// If only the subscription fails, waiters poll once a second in this way, since listen pauses for at
+// most a second.
 func (s *subscriber) broken(pubsub *redis.PubSub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -68,7 +68,7 @@ func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 }
 
 // margin is how long before the end of its TTL a lease counts as over: the clocks of two machines drift
-// apart, and Redis expires keys by its own.
+// apart, and Redis expires keys by its own clock.
 func margin(ttl time.Duration) time.Duration {
 	return min(ttl/100+2*time.Millisecond, ttl/2)
 }

@@ -83,8 +83,8 @@ func TestWire(t *testing.T) {
 	})
 }
 
-// TestMessageWakes: while a foreign holder has the lock, our waiters wait, and the message of its
-// release wakes them.
+// TestMessageWakes: while a holder of another client has the lock, our waiters wait, and the message of
+// its release wakes them.
 func TestMessageWakes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ttl of the leases here.
+// ttl is the TTL of the leases in these tests.
 const ttl = 2 * time.Second
 
 func newServer(t testing.TB) *server {
@@ -25,7 +25,7 @@ func newServer(t testing.TB) *server {
 	return newServers(t, topology.Single)
 }
 
-// newServers starts a Redis of that topology.
+// newServers starts a Redis with the given topology.
 func newServers(t testing.TB, topology string) *server {
 	t.Helper()
 	s, err := startServer(topology)

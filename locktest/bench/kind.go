@@ -16,8 +16,8 @@ type kind struct {
 	name string
 	// connect opens a client. ttl 0 means the library's default or, if it has none, unsetTTL.
 	connect func(addr string, ttl time.Duration) (locktest.Client, error)
-	// keys returns the names of the lock in Redis: one key, or several of which a majority is
-	// needed.
+	// keys returns the keys of the lock in Redis. If there are several, the holder needs a majority of
+	// them.
 	keys func(name string) []string
 	// queue returns the list of the waiters. It is nil if the server has none.
 	queue func(name string) string

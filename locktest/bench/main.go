@@ -3,7 +3,7 @@
 //
 //	go run . -markdown          # about 6 minutes
 //	go run . -quick             # about 20 seconds
-//	go run . -only redislock    # locks whose name begins so
+//	go run . -only redislock    # locks with a name that begins with redislock
 //
 // Exit code: 0, or 1 with the error on standard error.
 package main

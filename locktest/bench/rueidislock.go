@@ -12,7 +12,7 @@ import (
 
 // Options of rueidislock that have their own row.
 var (
-	rueidislockDefault = rueidislock.LockerOption{}                    // three keys, of which two are needed; 5 s
+	rueidislockDefault = rueidislock.LockerOption{}                    // three keys, two of them needed; TTL 5 s
 	rueidislockSETPX   = rueidislock.LockerOption{FallbackSETPX: true} // the TTL by the server's clock, not by the client's
 	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // as the other libraries do
 )

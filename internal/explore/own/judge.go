@@ -179,11 +179,11 @@ func (j judgement) cleansUp() string {
 	return ""
 }
 
-// keepsNothing checks with a late buyer whether an earlier buyer has left a lock. The parameter who
-// names the earlier buyer. A lock that stays until its lease expires counts as left.
-func (j judgement) keepsNothing(ctx context.Context, who, why string) (verdict.Verdict, string, error) {
+// keepsNothing checks with a late buyer whether an earlier buyer has left a lock. A lock that stays
+// until its lease expires counts as left.
+func (j judgement) keepsNothing(ctx context.Context, earlier, why string) (verdict.Verdict, string, error) {
 	if j.r.passing.ranOut {
-		return verdict.Stalled, "the lock of " + who + " stayed until its lease expired", nil
+		return verdict.Stalled, "the lock of " + earlier + " stayed until its lease expired", nil
 	}
 	late, err := j.lateBuyer(ctx, 1, true)
 	switch {
@@ -192,7 +192,7 @@ func (j judgement) keepsNothing(ctx context.Context, who, why string) (verdict.V
 	case late.err == nil, errors.Is(late.err, purchase.ErrSoldOut):
 		return verdict.Holds, why, nil
 	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
-		return verdict.Stalled, who + " left a lock, and a later buyer waits for it", nil
+		return verdict.Stalled, earlier + " left a lock, and a later buyer waits for it", nil
 	}
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }

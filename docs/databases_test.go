@@ -77,7 +77,6 @@ func (d databases) cell(e lockstrategy.Entry, database string) string {
 	return safetyCell(e, database)
 }
 
-// levelFlags returns the flags that open the database with a command.
 func levelFlags(level string) string {
 	switch level {
 	case dialect.SQLite:

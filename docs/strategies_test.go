@@ -97,7 +97,6 @@ func brokenBy(e lockstrategy.Entry) string {
 // mostBreaks is the maximum number of conditions per verdict in the index. The matrix lists all.
 const mostBreaks = 2
 
-// strategiesOf returns the sections of the strategies of a family.
 func strategiesOf(family string) string {
 	var b strings.Builder
 	for _, e := range lockstrategy.All() {

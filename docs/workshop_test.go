@@ -41,7 +41,6 @@ type transcript struct {
 	background bool
 }
 
-// transcripts returns the transcripts of a page, in order.
 func transcripts(page string) (all []transcript) {
 	inside := false
 	for i, line := range strings.Split(page, "\n") {

@@ -148,7 +148,6 @@ func (p *tab) hear(event any) {
 	}
 }
 
-// run runs actions, for at most the time patience.
 func (p *tab) run(actions ...chromedp.Action) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -206,7 +205,6 @@ func (p *tab) eval(expression string, v any) {
 	}
 }
 
-// until polls until the expression is true.
 func (p *tab) until(expression string) {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -221,7 +219,6 @@ func (p *tab) until(expression string) {
 	}
 }
 
-// says waits until the element's text contains the words.
 func (p *tab) says(selector, words string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.querySelector(%q)?.textContent.includes(%q)`, selector, words))
@@ -233,7 +230,6 @@ func (p *tab) text(selector string) (text string) {
 	return text
 }
 
-// visible waits until the element is visible.
 func (p *tab) visible(selector string) {
 	p.t.Helper()
 	p.run(chromedp.WaitVisible(selector, chromedp.ByQuery))

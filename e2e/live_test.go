@@ -150,7 +150,6 @@ func TestLiveBreakNow(t *testing.T) {
 	p.says("#lanes", "a fault was injected by hand, so no promise applies")
 }
 
-// saves clicks a link that saves a page and checks the file.
 func (p *tab) saves(selector, want string) {
 	p.t.Helper()
 	dir := p.t.TempDir()

@@ -10,7 +10,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// enter types a name on a phone's page.
 func (p *tab) enter(name string) {
 	p.t.Helper()
 	p.visible("#naming")
@@ -19,7 +18,6 @@ func (p *tab) enter(name string) {
 	p.visible("#buy")
 }
 
-// onSale puts units on sale on the room's panel.
 func (p *tab) onSale(strategy string, units int) {
 	p.t.Helper()
 	p.choose("#room-strategy", strategy)

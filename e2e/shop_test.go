@@ -37,7 +37,6 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// A shop is a running `shop serve`.
 type shop struct {
 	t    *testing.T
 	args []string

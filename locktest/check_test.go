@@ -128,7 +128,6 @@ func TestUnclaimed(t *testing.T) {
 	}
 }
 
-// unable is a client whose Lock fails at once.
 type unable struct{ locktest.Client }
 
 func (unable) Lock(context.Context, string) (locktest.Lease, error) {

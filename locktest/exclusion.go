@@ -69,7 +69,6 @@ type raceCounter struct {
 	met    atomic.Int64 // grants after a wait
 }
 
-// visit adds one under the lock.
 func (r *raceCounter) visit(ctx context.Context, c Client, name string) error {
 	r.asking.Add(1)
 	lease, err := c.Lock(ctx, name)

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// open returns a client of a Redis inside this process.
 func open() (client *rlock.Client, done func()) {
 	server, err := miniredis.Run()
 	if err != nil {

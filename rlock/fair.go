@@ -32,7 +32,6 @@ func (c *claim) enqueue() int {
 	return 1
 }
 
-// waitFair waits for a fair lock.
 func (c *claim) waitFair(ctx context.Context) (*Lease, error) {
 	lease, remaining, err := c.try(ctx)
 	if c.wait == 0 {

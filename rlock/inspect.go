@@ -59,7 +59,6 @@ func (l *Lock) RemainingTTL(ctx context.Context) (time.Duration, error) {
 	})
 }
 
-// ask waits for the answer of Redis until ctx ends.
 func ask[T any](ctx context.Context, l *Lock, what string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := l.check(); err != nil {

@@ -37,7 +37,6 @@ type waiter struct {
 	failure     error // Redis is gone
 }
 
-// waitUnordered waits for a lock that is not fair.
 func (c *claim) waitUnordered(ctx context.Context) (*Lease, error) {
 	client, name := c.lock.client, c.lock.keys.lock
 	var remaining time.Duration

@@ -92,7 +92,6 @@ func LeaseTime(d time.Duration) Option {
 // forever is a wait that only the context ends.
 const forever time.Duration = -1
 
-// request holds the options of one call.
 type request struct {
 	wait        time.Duration // for the lock; 0: one attempt; forever
 	callTimeout time.Duration // for the whole call, including the answers of Redis; 0: unlimited

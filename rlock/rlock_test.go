@@ -82,7 +82,6 @@ func (b *bench) client(t testing.TB, options ...ClientOption) *Client {
 	return c
 }
 
-// onBoth runs a test on miniredis and on a real server.
 func onBoth(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
@@ -125,7 +124,6 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// until polls until done returns true.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !done(); time.Sleep(time.Millisecond) {

@@ -27,7 +27,6 @@ const (
 // machine, and ends code that never returns.
 const aloneWithin = 10 * time.Second
 
-// open opens an engine for the judge, with its products.
 func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, error) {
 	c := engine.Config{Name: engine.Embedded, Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: 16}
 	if wrap != nil {
@@ -54,17 +53,14 @@ func (s *subject) further() int {
 	return 0
 }
 
-// stores returns kata.Kit.Stores for an engine.
 func stores(e *engine.Engine) []kata.Store { return kata.NewKit(onengine.Deps(e)).Stores }
 
-// stocked inserts the products, and a sale of the bystander.
 func stocked(db *gorm.DB) error {
 	r := purchase.Receipt{Product: bystander, Purchaser: "somebody", Amount: 2, Left: 5, Strategy: kata.Name}
 	return errors.Join(product.Put(db, first, 3), product.Put(db, second, 3), product.Put(db, bystander, 7),
 		product.Take(db, bystander, 2), purchase.Insert(db.Statement.Context, db, "", time.Now(), &r))
 }
 
-// alone checks one buyer after the other, without competitors.
 func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	e, err := s.open(ctx, nil)
 	if err != nil {
@@ -103,7 +99,6 @@ func (s *subject) alone(ctx context.Context) (c Check, err error) {
 	return Check{Why: "stock, records and receipts are right, and nothing else has changed"}, s.ended()
 }
 
-// within runs fn and gives up if fn takes too long.
 func (c code) within(who string, fn func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- fn() }()

@@ -59,7 +59,6 @@ func (d *drill) pause(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// A sale is the result of one buyer.
 type sale struct {
 	buyer   int
 	receipt kata.Receipt
@@ -171,7 +170,6 @@ func (s *subject) line(ctx context.Context) (c Check, _ error) {
 // inGroup is the number of buyers that come during the first transaction.
 const inGroup = 10
 
-// group checks that buyers that come during a transaction share the next transaction.
 func (s *subject) group(ctx context.Context) (Check, error) {
 	d := newDrill(s)
 	var rest *standstill.Goroutines

@@ -25,7 +25,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// conns is the number of a shop's connections to a database server.
 const conns = 64
 
 // serve runs a shop with the learner's code as its only strategy. As in shop serve, the environment
@@ -67,7 +66,6 @@ func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int,
 	return 2, server.Serve(l) // until the parent process ends it
 }
 
-// shop returns the routes that a rush needs.
 func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 	d := onengine.Deps(e)
 	d.Settings = s.settings

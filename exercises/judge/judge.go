@@ -60,7 +60,6 @@ func (r Judgement) Last() Check {
 	return r.Checks[len(r.Checks)-1]
 }
 
-// wrong is an error in the learner's code, in one sentence.
 type wrong struct{ text string }
 
 func (w *wrong) Error() string { return w.text }
@@ -151,7 +150,6 @@ func (s *subject) judge(ctx context.Context, reference New) (r Judgement) {
 	return r
 }
 
-// verdict turns an error of a check into its result.
 func (c code) verdict(done Check, err error) Check {
 	var wrong *wrong
 	var unsure *unsure

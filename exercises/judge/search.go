@@ -20,7 +20,6 @@ import (
 // searchWithin limits a search. An unfinished search proves nothing.
 const searchWithin = 60 * time.Second
 
-// search runs every schedule of a few buyers' commands.
 func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err error) {
 	e, err := s.open(ctx, nil)
 	if err != nil {
@@ -126,7 +125,6 @@ func touched(before, after book, but ...string) string {
 	return before.changes(after)
 }
 
-// shown turns the result of a search into a Check.
 func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
 	report := explore.NewReport(config, r)
 	report.NodesAlike = false // there is at most one node, so none was skipped as equivalent

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// times are the durations of a shop.
 type times = deps.Settings
 
 // defaultTimes are short: without competitors, a buyer only waits for something that never comes.

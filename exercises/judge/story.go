@@ -35,7 +35,6 @@ type teller struct {
 	records map[int][]moment // each buyer's inserts of records
 }
 
-// held is a key in a server.
 type held struct{ server, key string }
 
 // String names the server if there are several.
@@ -182,7 +181,6 @@ func (t *teller) redis(m moment, s explore.Step) {
 	}
 }
 
-// end describes the result.
 func (t *teller) end() {
 	for _, o := range t.w.Outcomes {
 		if all := t.records[o.Buyer]; len(all) > 1 {

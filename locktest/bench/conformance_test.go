@@ -25,7 +25,6 @@ func newServer(t testing.TB) *server {
 	return newServers(t, topology.Single)
 }
 
-// newServers starts a Redis with the given topology.
 func newServers(t testing.TB, topology string) *server {
 	t.Helper()
 	s, err := startServer(topology)

@@ -25,7 +25,6 @@ type server struct {
 	rdb   redis.UniversalClient
 }
 
-// startServer starts a single server, or the servers of a topology.
 func startServer(kind string) (*server, error) {
 	build, err := localserver.RedisNamed(kind)
 	if err != nil {

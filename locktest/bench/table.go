@@ -29,7 +29,6 @@ func (c cell) String() string {
 	return fmt.Sprintf("%d processes, %s", c.processes, section)
 }
 
-// words returns a cell's figures in one line.
 func (t table) words(f locktest.Figures) string {
 	return fmt.Sprintf("%.0f of %.0f/s · %s · %s · %s",
 		f.HandoversPerSecond, f.GrantsPerSecond, t.wait(f.P99Wait), t.wait(f.LongestWait), commands(f.CommandsPerHandover))

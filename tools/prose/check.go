@@ -31,7 +31,6 @@ var (
 	output = regexp.MustCompile(`(?im)^(unordered )?output:`)
 )
 
-// check applies all rules to the files of a project.
 func check(root fs.FS, paths []string) ([]finding, error) {
 	var found []finding
 	pages := map[string]*page{}

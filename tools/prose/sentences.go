@@ -36,7 +36,6 @@ var (
 	avoided   = regexp.MustCompile(`(?i)\b(nobody|somebody|but\s+for|in\s+vain|comes\s+to)\b`)
 )
 
-// check applies the rules for sentences.
 func (p paragraph) check(file string) []finding {
 	var found []finding
 	report := func(start int, rule, text string) {

@@ -81,12 +81,10 @@ var shared = sync.OnceValue(func() []string {
 	return slices.Clip(env)
 })
 
-// job returns the environment of a job that can download the release.
 func (m machine) job(more ...string) []string {
 	return m.environ(append(more, "STANDIN_RELEASES="+releases())...)
 }
 
-// run executes a command and returns its exit code and its output.
 func (m machine) run(t *testing.T, dir string, env []string, command ...string) (code int, out string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)

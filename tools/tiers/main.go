@@ -66,7 +66,6 @@ func main() {
 	print(packages)
 }
 
-// read returns the tests of a folder.
 func read(dir string) ([]test, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {

@@ -73,7 +73,6 @@ func (p *proxy) answers(client, upstream net.Conn) {
 // lose lets the next n answers pass, and drops all later ones.
 func (p *proxy) lose(n int64) { p.left.Store(n) }
 
-// lost waits until an answer was lost.
 func (p *proxy) lost(t *testing.T) {
 	t.Helper()
 	select {

@@ -164,7 +164,6 @@ func locker(t *testing.T, server *localserver.Redis, option rueidislock.LockerOp
 	return l
 }
 
-// calls returns how often a server has received a command.
 func calls(t *testing.T, server *localserver.Redis, command string) int {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr})

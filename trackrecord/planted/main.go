@@ -139,7 +139,6 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	return cmd.ProcessState.ExitCode(), string(out), nil
 }
 
-// apply runs git apply in the tree.
 func (p patch) apply(ctx context.Context, tree string, flags ...string) error {
 	file, err := filepath.Abs(p.file)
 	if err != nil {

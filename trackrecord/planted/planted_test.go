@@ -66,7 +66,6 @@ func families(t *testing.T) (all []string) {
 	return all
 }
 
-// header is the header of a valid patch.
 const header = "Class: 1\nWhere: SQL\nWrong: all\nSource: a book\nRun: shop rush --expect\nSays: stalled\n\ndiff --git a/x b/x\n"
 
 func TestParse(t *testing.T) {

@@ -46,8 +46,8 @@ type Basket interface {
 	BuyAll(ctx Context, orders []Order) ([]Receipt, error)
 }
 
-// Scripted is a Strategy with Lua scripts of its own. The explorer must know the effect of a script
-// before it lets it run.
+// Scripted is a Strategy with Lua scripts of its own. The explorer runs a script only if it knows the
+// script's effect.
 type Scripted interface {
 	Scripts() []Script
 }

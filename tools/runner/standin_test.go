@@ -196,7 +196,7 @@ func makeReleases() (string, error) {
 		os.WriteFile(filepath.Join(download, "checksums.txt"), fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(archive.Bytes()), name), 0o644))
 }
 
-// temporary outlives the single tests.
+// temporary is a folder that all tests share.
 var temporary string
 
 func TestMain(m *testing.M) {
@@ -266,7 +266,7 @@ func (r result) judge(t *testing.T, mode string) check {
 	return d.Checks[0]
 }
 
-// check is a part of a check in result.json.
+// check holds the fields of a check in result.json that the tests use.
 type check struct {
 	Status, File string
 	Line         int

@@ -130,8 +130,8 @@ func (m machine) pushUnchanged(t *testing.T, repository string) {
 	}
 }
 
-// TestGitHubWithout runs the job without code scanning, without a release, and without an
-// oversell.yaml. The verdict is right nevertheless.
+// TestGitHubWithout: without code scanning, or without a release, the job gives the right verdict.
+// Without an oversell.yaml, it fails and says what to do.
 func TestGitHubWithout(t *testing.T) {
 	job := read(t, filepath.Join(root(), "docs/ci/github-actions.yml"))
 	t.Run("code scanning", func(t *testing.T) {

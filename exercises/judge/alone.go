@@ -29,6 +29,9 @@ const aloneWithin = 10 * time.Second
 
 func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, error) {
 	c := engine.Config{Name: engine.Embedded, Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: 16}
+	if s.further() == 0 {
+		c.Needs = []string{"redis"}
+	}
 	if wrap != nil {
 		c.WrapDB = wrap.connector
 	}

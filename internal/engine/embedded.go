@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,11 @@ func startEmbedded(e *Engine) error {
 	e.URLs.DB = "sqlite:///" + strings.TrimPrefix((&url.URL{Path: file}).EscapedPath(), "/") // on Windows /C:/...
 
 	var nodes []*miniredis.Miniredis
-	for range 1 + RedlockNodes {
+	count := 1
+	if needs := e.URLs.Needs; needs == nil || slices.Contains(needs, "redlock") {
+		count += RedlockNodes // the explorer reads the stacks of their goroutines, too, at each step
+	}
+	for range count {
 		port, err := localserver.FreePort()
 		if err != nil {
 			return err

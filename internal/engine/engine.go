@@ -50,7 +50,7 @@ type Config struct {
 	Redlock []string // redis://[:password@]host:port[/db], each once; empty for none
 
 	LocalRedis string   // with Local: one of localserver.RedisServers; "" for a single one
-	Needs      []string // with Local: the lock servers to start, of LockServerNeeds; nil for all
+	Needs      []string // the lock servers to start, of LockServerNeeds; nil for all. Embedded has redis and redlock
 
 	Zookeeper []string      // host:port of each server of one ensemble; empty for none
 	Etcd      []string      // host:port or http(s)://host:port of one cluster; empty for none

@@ -98,8 +98,8 @@ func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]strin
 	return built, missing
 }
 
-// LockServers returns the lock servers that --engine local starts for strategies: Redis, and the
-// other servers that they need. Each takes seconds to start. It returns nil, which means all servers,
+// LockServers returns the lock servers that an engine starts for strategies: Redis, and the other
+// servers that they need. With --engine local each takes seconds to start. It returns nil, which means all servers,
 // if there are no names or one is unknown, such as "all".
 func LockServers(strategies ...string) []string {
 	needs := []string{string(NeedsRedis)}

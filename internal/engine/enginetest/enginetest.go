@@ -54,7 +54,14 @@ func EachCoordinated(t *testing.T, test func(t *testing.T, open func(t *testing.
 // Embedded opens an embedded engine for one test.
 func Embedded(t *testing.T) *engine.Engine {
 	t.Helper()
-	return open(t, engine.Config{Name: engine.Embedded, Wait: Wait, Conns: 16})
+	return EmbeddedWith(t, nil)
+}
+
+// EmbeddedWith opens an embedded engine with these lock servers, of engine.LockServerNeeds. The explorer is
+// faster without those that a strategy does not need.
+func EmbeddedWith(t *testing.T, needs []string) *engine.Engine {
+	t.Helper()
+	return open(t, engine.Config{Name: engine.Embedded, Needs: needs, Wait: Wait, Conns: 16})
 }
 
 // borrowed returns the set that make test lends, or nil if this test binary has to start its own servers.

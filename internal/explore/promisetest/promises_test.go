@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/tier"
 )
 
@@ -175,14 +176,29 @@ func promises() []exploretest.Expectation {
 	}
 }
 
+// eachDatabase runs test on the embedded engine, which has only the lock servers of one strategy, and on
+// real servers.
+func eachDatabase(t *testing.T, test func(t *testing.T, database string, open func(*testing.T, lockstrategy.Entry) *engine.Engine)) {
+	t.Run(engine.Embedded, func(t *testing.T) {
+		test(t, dialect.SQLite, func(t *testing.T, entry lockstrategy.Entry) *engine.Engine {
+			return enginetest.EmbeddedWith(t, lockstrategy.LockServers(entry.Name))
+		})
+	})
+	t.Run(engine.Local, func(t *testing.T) {
+		test(t, dialect.MySQL, func(t *testing.T, _ lockstrategy.Entry) *engine.Engine { return enginetest.Local(t) })
+	})
+	t.Run(dialect.Postgres, func(t *testing.T) {
+		test(t, dialect.Postgres, func(t *testing.T, _ lockstrategy.Entry) *engine.Engine { return enginetest.Postgres(t) })
+	})
+}
+
 // TestStrategies explores the catalogue's promises, completely or within the bound of the row. SQLite
 // runs all rows except the simple ones, which TestVerifyQuick covers. MariaDB and PostgreSQL run the
 // rows without events for strategies that need only the database. MariaDB also runs the rows that
 // SQLite cannot run. make soak runs every row on each database.
 func TestStrategies(t *testing.T) {
 	tier.Test(t, "a search of each strategy")
-	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
-		e := open(t)
+	eachDatabase(t, func(t *testing.T, database string, open func(*testing.T, lockstrategy.Entry) *engine.Engine) {
 		named := map[string]bool{}
 		for _, want := range promises() {
 			if named[want.Name()] {
@@ -190,7 +206,6 @@ func TestStrategies(t *testing.T) {
 			}
 			named[want.Name()] = true
 			t.Run(want.Name(), func(t *testing.T) {
-				database := e.DB.Name()
 				if !runsOn(want, database) {
 					t.Skipf("the row is of %s, and this is %s", want.On, database)
 				}
@@ -207,7 +222,8 @@ func TestStrategies(t *testing.T) {
 				if len(want.Events) > 1 || slices.Contains(want.Events, explore.Renew) {
 					tier.Test(t, "several events, or renewals: a longer search")
 				}
-				exploretest.Check(t, e, exploretest.Entry(t, want.Strategy), want)
+				entry := exploretest.Entry(t, want.Strategy)
+				exploretest.Check(t, open(t, entry), entry, want)
 			})
 		}
 	})

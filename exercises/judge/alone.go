@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/exercises/kata"
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -30,7 +31,7 @@ const aloneWithin = 10 * time.Second
 func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, error) {
 	c := engine.Config{Name: engine.Embedded, Wait: s.settings.Wait, Lease: s.settings.LeaseTTL, Conns: 16}
 	if s.further() == 0 {
-		c.Needs = []string{"redis"}
+		c.Needs = []string{string(lockstrategy.NeedsRedis)}
 	}
 	if wrap != nil {
 		c.WrapDB = wrap.connector

@@ -160,7 +160,7 @@ func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 // contain the id and the user of the cluster.
 func (i galeraInstall) initialize(first *GaleraNode) error {
 	_, err := first.in.run(i.group, i.installer, "--no-defaults", "--datadir="+first.in.data(""), "--tmpdir="+first.in.file("tmp"),
-		"--auth-root-authentication-method=normal", "--skip-test-db", galeraLogSize)
+		"--auth-root-authentication-method=normal", "--skip-test-db", redoLogSize)
 	if err != nil {
 		return err
 	}
@@ -196,6 +196,3 @@ func remember(nodes []*GaleraNode) error {
 	}
 	return nil
 }
-
-// galeraLogSize keeps the copied files small.
-const galeraLogSize = "--innodb-log-file-size=16M"

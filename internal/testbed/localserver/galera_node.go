@@ -49,7 +49,7 @@ func (i galeraInstall) command(n *GaleraNode, peers string) []string {
 	return []string{
 		i.server, "--no-defaults", "--datadir=" + n.in.data(""), "--tmpdir=" + n.in.file("tmp"), "--port=" + sqlPort, "--bind-address=127.0.0.1",
 		"--socket=" + n.in.file("sock"), "--pid-file=" + n.in.file("pid"), "--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4",
-		galeraLogSize, "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=1",
+		redoLogSize, "--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=1",
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--default-storage-engine=InnoDB",
 		"--wsrep-on=ON", "--wsrep-provider=" + i.provider, "--wsrep-cluster-name=" + i.cluster, "--wsrep-cluster-address=" + peers,
 		"--wsrep-node-name=" + filepath.Base(n.in.path), "--wsrep-node-address=127.0.0.1",

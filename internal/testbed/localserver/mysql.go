@@ -83,7 +83,7 @@ func startMySQL(g *Group, path string) (*MySQL, error) {
 		m.probe = m.ping
 		m.command = slices.Concat([]string{path}, commonArgs(in), []string{
 			"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket=" + in.file("sock"),
-			"--pid-file=" + in.file("pid"), "--init-file=" + in.file("setup.sql"), "--innodb-flush-log-at-trx-commit=1",
+			"--pid-file=" + in.file("pid"), "--init-file=" + in.file("setup.sql"), "--innodb-flush-log-at-trx-commit=1", redoLogSize,
 			"--skip-name-resolve", "--max-connections=500", "--character-set-server=utf8mb4", "--loose-mysqlx=OFF",
 		})
 		return m, m.Start()
@@ -135,6 +135,9 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
+// redoLogSize keeps the files small, since each start copies them. The default is 96 MB.
+const redoLogSize = "--loose-innodb-log-file-size=16M"
+
 const getMySQL = "apt-get install mariadb-server, or brew install mariadb"
 
 // initialize creates the folders of a server with an empty database.
@@ -142,7 +145,7 @@ func initialize(g *Group, server string, in folder) error {
 	if err := in.mkdir("tmp"); err != nil {
 		return err
 	}
-	install := []string{server, "--initialize-insecure"} // MySQL 8.0 manual, 2.9.1
+	install := []string{server, "--initialize-insecure", redoLogSize} // MySQL 8.0 manual, 2.9.1
 	if strings.HasSuffix(server, "mariadbd") {
 		installer := filepath.Join(filepath.Dir(server), "mariadb-install-db")
 		if _, err := os.Stat(installer); err != nil { // Debian has the server in sbin and this in bin
@@ -150,7 +153,7 @@ func initialize(g *Group, server string, in folder) error {
 				return err
 			}
 		}
-		install = []string{installer, "--auth-root-authentication-method=normal", "--skip-test-db"}
+		install = []string{installer, "--auth-root-authentication-method=normal", "--skip-test-db", redoLogSize}
 	}
 	ready := templateOf(filepath.Base(server), server, install...)
 	if _, ok := ready.copyTo(in); ok {

@@ -52,7 +52,7 @@ func (t template) copyTo(in folder) (secret string, ok bool) {
 
 // keep makes the files of a folder the template, and removes those of older versions. If that is not
 // possible, the next server creates its files again. The copy also takes disk space for blocks of zeros,
-// such as the first 96 MB of MariaDB's redo log: otherwise MariaDB ends if the disk is full later.
+// such as most of MariaDB's redo log: otherwise MariaDB ends if the disk is full later.
 func (t template) keep(in folder, secret string) {
 	if t == "" {
 		return

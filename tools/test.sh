@@ -82,11 +82,11 @@ export GORACE=atexit_sleep_ms=0 # otherwise each process sleeps for a second bef
 raced=$(go list ./rlock ./locktest ./internal/purchase/... ./internal/lockstrategy/... ./internal/load/... ./internal/web/... ./internal/teach/room ./internal/teach/live/...)
 
 # servers COMMAND... lends the servers of make test to the command.
-servers() { "$work/testservers" -sets "${at_once:-2}" "$@"; }
+servers() { "$work/testservers" -sets 3 "$@"; }
 
-# Two packages run at a time, and three parallel tests of each: as much as two cores can carry. Three of
-# the raced packages do, since they wait more, for leases and pauses.
-tests() { servers go test "$strip" -vet=off -p "${at_once:-2}" -parallel 3 -timeout "$1" "${@:2}"; }
+# Three packages run at a time, and three parallel tests of each, since most tests wait for servers, leases
+# and pauses.
+tests() { servers go test "$strip" -vet=off -p 3 -parallel 3 -timeout "$1" "${@:2}"; }
 
 if [ "${1:-test}" != quick ]; then
 	build || { # go build has printed the reason
@@ -101,7 +101,7 @@ quick)
 	part tests go test "$strip" -short -vet=off -p 4 -timeout 10m ./...
 	;;
 test)
-	at_once=3 part raced tests 30m "${race[@]}" $raced
+	part raced tests 30m "${race[@]}" $raced
 	part tests tests 30m $(go list ./... | grep -vxF "$raced")
 	if command -v chromium >/dev/null; then part live-page in_dir e2e go test -run '^TestLivePage$' ./...; fi
 	;;

@@ -116,7 +116,7 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	}
 	fmt.Fprintf(b, "**%s.** %s.", safety, sentence(e.Summary))
 	if len(e.Needs) > 0 {
-		fmt.Fprintf(b, " Needs %s.", trial.Needs(e))
+		fmt.Fprintf(b, " Needs %s.", strings.NewReplacer("named-locks", "a server with named locks", "skip-locked", "SKIP LOCKED", "redlock", "Redlock nodes").Replace(trial.Needs(e)))
 	}
 	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
 	code := "../../../internal/lockstrategy/"

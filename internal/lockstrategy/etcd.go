@@ -32,7 +32,7 @@ import (
 //     client that is cut off from etcd notices late. Until its first keep-alive is answered, half a second
 //     after the grant, it assumes a lease of five seconds. After that it checks once a second whether the
 //     lease has expired (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder gets the
-//     lock before then.
+//     lock before the client notices.
 //   - Cost: One purchase takes three writes to etcd's log: the lease, the key, and their removal. A buyer that
 //     has just arrived may learn up to 100 ms late that the lock is free. A lease lives for at least two whole
 //     seconds. If the leader of a cluster dies, a buyer that comes before the election may be refused after seven

@@ -28,8 +28,8 @@ import (
 //     nodes. The context of the critical section ends with the validity time: the TTL minus the time to
 //     take the lock and 1 % for clock drift.
 //   - Breaks when: a pause outlasts the TTL; a node of the majority loses the key; a clock jumps
-//   - How it breaks: A pause between the last check of the context and the commit outlasts the TTL. Or a node of
-//     the majority restarts empty. Or the clock of a node jumps.
+//   - How it breaks: A pause between the last check of the context and the commit outlasts the TTL. Or a node
+//     that granted the lock restarts empty. Or the clock of a node jumps.
 //   - Cost: One purchase takes two round trips, each to all nodes at once. Two processes may split the
 //     votes, and both try again. A node that does not answer in time is skipped for a while.
 //   - Source: Redis documentation, "Distributed Locks with Redis", section "The Redlock Algorithm"; the lock is
@@ -111,7 +111,7 @@ func redlockEntry() Entry {
 			TimesVotes: true,
 			WaitsFor:   WaitLock,
 			NotExplored: map[promise.Condition]string{
-				promise.ExploreForget: "it takes two preemptions, and so minutes: shop explore redlock --events forget --bound 2",
+				promise.ExploreForget: "the violation needs two preemptions, and that search takes minutes: shop explore redlock --events forget --bound 2",
 			},
 			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders},
 		},

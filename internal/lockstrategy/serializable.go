@@ -13,7 +13,7 @@ import (
 // Serializable retries until Settings.Wait is over.
 //
 //   - Summary: the statements of `none` at SERIALIZABLE, retried after error 1213 or 40001
-//   - Guarantees: The result equals that of the same sales made one after another.
+//   - Guarantees: The result is the same as if the sales were made one after another.
 //   - Breaks when: never, but under contention many buyers are answered "busy"
 //   - How it breaks: Code that does not retry on 1213 or 40001 refuses buyers while units are left.
 //   - Cost: Its transactions start again more often than those of any other strategy. MySQL turns the read

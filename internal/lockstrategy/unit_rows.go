@@ -37,8 +37,8 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //     the strategy may answer "sold out" too early.
 //   - Cost: A purchase takes seven round trips (six on PostgreSQL), and no buyer waits for another while the
 //     pool lasts. Each unit is a row to insert, lock and delete, and each unit after the first takes one more
-//     round trip. Deleted rows slow the search until the database purges them. The stock in an answer may omit sales
-//     in progress.
+//     round trip. Deleted rows slow the search until the database purges them. The stock in an answer may be too
+//     high: it does not subtract sales in progress.
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.4, "Locking Reads", SKIP LOCKED; PostgreSQL 15 manual, SELECT,
 //     "The Locking Clause"; Shopify Engineering, on inventory reservations with SKIP LOCKED (a pool of at most
 //     1,000 rows a product)

@@ -36,17 +36,16 @@ func faultsPage(all []Fault) []byte {
 
 This page tells readers of a [matrix](matrix/README.md) what each column means.
 
-A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. The faults are real: a killed
-or stopped process, a cut connection, a restarted server. Most tests of a fault stop a buyer that holds the lock, inject the
-fault, let other buyers buy, and then let the first buyer continue. A fault without effect gives the verdict
-[inconclusive](verdicts.md).
+A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. Most tests
+of a fault stop a buyer that holds the lock, inject the fault, let other buyers buy, and then let the first buyer continue. A fault
+without effect gives the verdict [inconclusive](verdicts.md).
 
 ## Explorations and runs without a fault
 
 `)
 	for _, c := range promise.Columns() {
 		if about := promise.About(c); about != "" {
-			fmt.Fprintf(&b, "- `%s`: %s\n", c, about)
+			fmt.Fprintf(&b, "- `%s`: %s\n", c, strings.Replace(about, "sold-out check", "[sold-out check](../design/sold-out-check.md)", 1))
 		}
 	}
 	b.WriteString(`
@@ -85,7 +84,7 @@ redis: 101~ units sold of 100 stocked...
 redis-restart took effect on redis (...): Redis came back without 1~ key of the product; others bought 79~ units while a buyer was stopped before its write.
 `+"```"+`
 
-`+"`./shop verify --engine local --strategy redis --fault pause`"+` injects one into a cell of the matrix. `+"`make servers`"+` installs the servers for this, `+"`tools/install-servers.sh soak`"+` the servers for all faults.
+`+"`./shop verify --engine local --strategy redis --fault pause`"+` runs one [cell](glossary.md#cell) of the matrix. `+"`make servers`"+` installs the servers for this, `+"`tools/install-servers.sh soak`"+` the servers for all faults.
 `, strings.Join(inRush, ", "))
 	return b.Bytes()
 }

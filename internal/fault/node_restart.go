@@ -9,7 +9,7 @@ import (
 // Together with the minority, which has no lock either, it can give another buyer a majority.
 func nodeRestart() Fault {
 	return Fault{
-		Name: "node-restart", About: "a Redlock node that the majority of the lock depends on restarts empty",
+		Name: "node-restart", About: "a bare majority of the Redlock nodes has granted the lock, and one of them restarts empty",
 		Needs: redlockNodes(), Stock: stock,
 		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			how, err := holdBarely(ctx, t)

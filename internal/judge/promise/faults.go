@@ -15,7 +15,7 @@ const (
 	PrimaryPartition Condition = "primary-partition"  // the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary
 	SlotMigration    Condition = "slot-migration"     // the hash slot of a held lock moves to another node of the Redis cluster
 	ClusterDown      Condition = "cluster-down"       // a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)
-	NodeRestart      Condition = "node-restart"       // a Redlock node that the majority of the lock depends on restarts empty
+	NodeRestart      Condition = "node-restart"       // a bare majority of the Redlock nodes has granted the lock, and one of them restarts empty
 	NodesDown        Condition = "nodes-down"         // a minority of the Redlock nodes goes down, then a majority
 	ClockJump        Condition = "clock-jump"         // the clock of a lock server jumps an hour ahead while the holder is in its critical section
 	ClientClock      Condition = "client-clock"       // the clock of the second process is ahead of the holder's by more than a lease

@@ -15,7 +15,7 @@ import (
 )
 
 const legend = `
-**breaks**: a promised break. **may break**: a break without a promise. **!** contradicts a promise. **?** proved nothing.
+**breaks**: it broke where the catalogue says so. **may break**: some conditions have no promise. **!** contradicts a promise. **?** proved nothing.
 "The other N": all applicable conditions that the row does not name.
 `
 

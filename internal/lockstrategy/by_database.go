@@ -24,8 +24,8 @@ func DiffersByDatabase(e Entry) bool {
 // returns "" if none of them breaks the strategy, or if it breaks without any event.
 //
 // Above READ COMMITTED the catalogue may promise nothing. BrokenBy then uses the promise at READ
-// COMMITTED: a late holder reads the stock before its transaction begins, so no isolation level
-// refuses its write. TestAboveReadCommitted explores this.
+// COMMITTED: a holder whose lease has expired has read the stock before its transaction, so no
+// isolation level refuses its write. TestAboveReadCommitted explores this.
 func BrokenBy(e Entry, database string) (promise.Condition, verdict.Verdict) {
 	if v, _ := e.Explored(promise.Explore, database); v != verdict.Holds {
 		return "", ""

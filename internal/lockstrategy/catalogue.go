@@ -46,7 +46,7 @@ func Resolver() func(lock string) string {
 	}
 }
 
-// Missing says why d does not meet one of the entry's needs. It returns "" if d meets all.
+// Missing says why the dependencies d do not meet one of the entry's needs, or returns "".
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {
@@ -98,9 +98,9 @@ func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]strin
 	return built, missing
 }
 
-// LockServers returns the lock servers that an engine starts for strategies: Redis, and the other
-// servers that they need. With --engine local each takes seconds to start. It returns nil, which means all servers,
-// if there are no names or one is unknown, such as "all".
+// LockServers returns the lock servers that an engine starts for the named strategies: Redis, and the
+// other servers that these need. With --engine local each server takes seconds to start. It returns
+// nil, which means all servers, without a name or with an unknown one, such as "all".
 func LockServers(strategies ...string) []string {
 	needs := []string{string(NeedsRedis)}
 	for _, name := range strategies {

@@ -88,7 +88,7 @@ func (s *Coalesced) serve(g *waiting.Group) {
 		for _, m := range d.buyers {
 			m.Answer(purchase.Receipt{}, err)
 		}
-		if len(d.refused) > 0 { // the unknown COMMIT contains none of their orders, so they may still buy
+		if len(d.refused) > 0 { // their orders were not in the COMMIT with the unknown outcome, so they may still buy
 			s.serve(g.Apart(d.refused))
 		}
 	case g.Ctx.Err() != nil: // every buyer has left

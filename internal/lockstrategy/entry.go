@@ -21,7 +21,7 @@ type Entry struct {
 	Promise promise.Promise `json:"promise"`
 
 	// NoPromise says why the catalogue promises nothing under a condition that affects the
-	// strategy: a run may or may not show a break.
+	// strategy. A run under that condition may or may not show a break.
 	NoPromise map[promise.Condition]string `json:"no_promise,omitempty"`
 
 	// PromiseOn holds the promises that differ on a database, by dialect and condition. "" means
@@ -78,11 +78,11 @@ type Traits struct {
 	// Leased: the lock expires by itself. The explorer can then make it expire.
 	Leased bool
 
-	// TimesVotes: the strategy compares the time of Deps.Now before and after it takes the lock with
-	// the lifetime of the lease. The explorer then advances that time when leases expire.
+	// TimesVotes: the strategy measures by Deps.Now how long it took to get the lock, and gives up a
+	// lock that took longer than a lease lives. So the explorer advances Deps.Now when leases expire.
 	TimesVotes bool
 
-	// Confirms: with Settings.Replicas, a grant counts only after that many replicas have it.
+	// Confirms: the strategy obeys Settings.Replicas: a grant counts only once so many replicas have it.
 	Confirms bool
 
 	// WaitsFor is the thing that a buyer waits for.
@@ -123,8 +123,8 @@ type Traits struct {
 	// product.amount is that number. Left must be one statement, since a sum of several reads may
 	// never have been the stock. See purchase.Left.
 	//
-	// A strategy that admits buyers through a counter leaves Left nil too, if the database decides
-	// each sale: units that only the counter shows cannot be sold.
+	// If the database decides each sale, a strategy that admits buyers through a counter also leaves
+	// Left nil: units that only the counter shows cannot be sold.
 	Left func(db *gorm.DB, product string) (units int64, _ error)
 
 	// ExploredAs holds the verdicts of explorations where they differ from the promise, see

@@ -49,9 +49,9 @@ type etcdLock struct {
 }
 
 // etcdWidth is the number of buyers of one process that queue in etcd at once. A Mutex watches from
-// the current revision on. etcd treats such a watch as one that is behind, and serves those only
-// every 100 ms. A buyer that reaches the front in the meantime must wait for that. Sales per second
-// of 200 buyers: 20 with 1 buyer in the queue, 40 with 8, 145 with 32, 145 with 64 (shop rush
+// the current revision on. etcd treats such a watch as lagging, and serves lagging watches
+// only every 100 ms. A buyer that reaches the front in between waits for the next time. Sales per
+// second of 200 buyers: 20 with 1 buyer in the queue, 40 with 8, 145 with 32, 145 with 64 (shop rush
 // --engine local --strategy etcd, two cores).
 const etcdWidth = 32
 

@@ -20,8 +20,8 @@ func Affects(c promise.Condition, needs []Need) bool {
 func (e Entry) holds() Entry { return e.holdsExcept(nil) }
 
 // holdsExcept promises the verdicts in breaks, and "holds" under every other condition that affects
-// the entry. "" in breaks means no promise. Every promise was measured: shop verify --engine local
-// shows it, and the matrix records it.
+// the entry. "" in breaks means no promise. Every promise was measured with shop verify
+// --engine local, and the matrix records the results.
 func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	if e.Needs == nil {
 		e.Needs = []Need{}
@@ -207,9 +207,9 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 }
 
 // WitnessSearches returns the searches whose witnesses the documentation shows: Traits.Witnesses
-// or, if that is nil, the first search that is promised to find a violation. The order is: no
-// event, a crash, an expired lease, a Redis that loses its keys. It is empty if no exploration is
-// promised to break the strategy.
+// or, if that is nil, the first search that is promised to find a violation. It tries no event, a
+// crash, an expired lease, and a Redis that loses its keys, in this order. The result is empty if no
+// exploration is promised to break the strategy.
 func (e Entry) WitnessSearches() []WitnessSearch {
 	if e.Witnesses != nil {
 		return e.Witnesses

@@ -89,7 +89,7 @@ func (c redisCounter) load(ctx context.Context, name string) (units int64, _ err
 	if err != nil {
 		return 0, purchase.DatabaseError(ctx, "read the stock", err)
 	}
-	err = c.deps.Redis.SetNX(ctx, c.key(name), p.Amount, 0).Err() // another buyer may sell in between
+	err = c.deps.Redis.SetNX(ctx, c.key(name), p.Amount, 0).Err() // another buyer may sell between the read and this command
 	return p.Amount, deps.FailedFor(ctx, deps.Redis, err)
 }
 

@@ -137,8 +137,8 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 }
 
 // raiseStock copies the stock from the database if Redis has fewer units, at most once a second. It
-// reports whether Redis has more units now. Redis may have restarted with data from before a
-// restock. Or a buyer of another process may have loaded a stock that it had read before the
+// reports whether Redis has more units now. Redis has too few if it has restarted with data from
+// before a restock, or if a buyer of another process has loaded a stock that it had read before the
 // restock.
 func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	s.mu.Lock()

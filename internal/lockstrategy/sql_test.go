@@ -83,7 +83,8 @@ func postgresLog(t *testing.T, e *engine.Engine) string {
 	return string(text)
 }
 
-// These match lines of the log: a statement, and the parameters of the line before.
+// logLine matches a statement in the log, or the parameters of the statement before. The variable
+// parameter matches one of these.
 var (
 	logLine   = regexp.MustCompile(`(?m)^\S+ \S+ UTC \[(\d+)\] (?:LOG:  (?:statement|execute [^:]+): (.*)|DETAIL:  parameters: (.*))$`)
 	parameter = regexp.MustCompile(`\$(\d+) = (?:'((?:[^']|'')*)'|NULL)`)

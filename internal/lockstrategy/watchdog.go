@@ -83,7 +83,7 @@ func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer 
 			case a.err == nil:
 				end.Reset(time.Until(a.asked.Add(l.ttl * 9 / 10)))
 			case errors.Is(a.err, redislock.ErrNotObtained):
-				close(l.lost) // another holder has the key, or none
+				close(l.lost) // another holder has the key, or the key is gone
 				return
 			} // otherwise Redis did not answer: the next try or the timer decides
 		}

@@ -46,7 +46,7 @@ type Deps struct {
 	Observe  Observer // may be nil
 
 	// Pause replaces the sleep between two attempts, for a scheduler that decides when the next
-	// attempt is made. Nil sleeps. It returns at once when ctx ends.
+	// attempt is made; nil means a sleep. Pause returns at once when ctx ends.
 	Pause func(ctx context.Context, d time.Duration)
 
 	// Renewal replaces the timer of a watchdog, for a scheduler that decides when a renewal is
@@ -58,7 +58,7 @@ type Deps struct {
 	// forgotten unlock. Nil calls unlock at once.
 	Unlock func(ctx context.Context, unlock func())
 
-	// Clock replaces the timers of rlock and of the timeout of a release, for a scheduler under
+	// Clock replaces the timers of rlock and the timer that limits a release, for a scheduler under
 	// which no timeout occurs by itself. Nil means the clock of package time.
 	Clock rlock.Clock
 }

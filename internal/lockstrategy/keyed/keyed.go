@@ -11,7 +11,7 @@ import (
 // A Map holds one value per key and counts its users. The zero Map is empty and ready to use.
 //
 // It is not safe for concurrent use. The mutex that guards the values must also guard the map, so
-// that its owner can look up and change a value in one step.
+// that a caller can look up and change a value in one step.
 type Map[K comparable, V any] struct {
 	entries map[K]*entry[V]
 }

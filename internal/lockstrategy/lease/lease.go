@@ -4,7 +4,7 @@
 //	Locked.Buy: waiting -> Locker.Lock -> acquired -> section -> Release
 //
 // Every lock strategy is a Locked with its own Locker. There are two invariants. The lease is
-// released after the commit and never before it, also if the buyer has disconnected. The section's
+// released after the commit and never before it, even if the buyer has disconnected. The section's
 // context ends when the lease is known to be lost. Package waiting has the ways to wait for a lock.
 package lease
 

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// rounds is how often the suite repeats a check that must fail before it reports that the check
-// always passes.
+// rounds is how often the suite repeats a check that must fail. If the check passes each time, the
+// suite reports an error.
 const rounds = 50
 
 // caughtBy returns the message with which a check must catch the strategy on this database. The

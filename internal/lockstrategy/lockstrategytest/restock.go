@@ -86,7 +86,7 @@ func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	}
 }
 
-// A signalEntry closes entered when its only buyer enters Buy.
+// A signalEntry closes its channel entered when its only buyer enters Buy.
 type signalEntry struct {
 	purchase.Strategy
 	entered chan struct{}

@@ -28,7 +28,7 @@ func (s selfish) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 }
 
 // TestCancelIsCaught: a strategy fails the suite if it sells to a buyer that hung up inside the
-// section, whether or not it answers the sale.
+// section, whether or not it reports the sale.
 func TestCancelIsCaught(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrap   func(purchase.Strategy) purchase.Strategy

@@ -31,7 +31,7 @@ var Settle string
 type Keys struct{ Strategy string }
 
 // Parts is the number of slots over which the products of a strategy are spread. A cluster cannot
-// use more nodes for them. The worker reads all sets at once.
+// use more nodes for them. With more parts, the worker would have to read more sets.
 const Parts = 64
 
 func part(product string) int {
@@ -55,8 +55,8 @@ func (k Keys) Stock(product string) string { return k.key("stock", part(product)
 // Stream is the key of the orders that are not in the database yet.
 func (k Keys) Stream(product string) string { return k.key("orders", part(product)) + ":" + product }
 
-// Orders is the key of a hash that maps the Idempotency-Key of each of those orders to the id of
-// its entry.
+// Orders is the key of a hash that maps the Idempotency-Key of each order in the stream to the id
+// of its entry.
 func (k Keys) Orders(product string) string { return k.key("keys", part(product)) + ":" + product }
 
 // All returns the keys of a product in the order in which the scripts take them.

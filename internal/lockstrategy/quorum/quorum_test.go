@@ -30,8 +30,8 @@ func TestMajority(t *testing.T) {
 	}
 }
 
-// TestEach: Each gives up a minority of silent nodes after a while, and asks a majority of slow nodes
-// again. Nodes that refuse fail at once.
+// TestEach: the function Each gives up a minority of silent nodes after a while, and asks a majority
+// of slow nodes again. Nodes that refuse fail at once.
 func TestEach(t *testing.T) {
 	const second = time.Second
 	refused := errors.New("refused")

@@ -95,11 +95,11 @@ func (u Undoing) undo(ctx context.Context, asked time.Time, key, token string) {
 	}
 }
 
-// Held is the lease of a key that does not notice its own loss: its context ends with the buyer's.
+// Held is the lease of a key. It does not notice its own loss: its context ends with the buyer's.
 type Held struct {
 	Holder string // the value that names the holder; "" if there is none
-	// Free gives the key back. It returns lease.ErrNotHeld if it sees that another holder or none
-	// has the key.
+	// Free gives the key back. It returns lease.ErrNotHeld if it sees that the key is gone or
+	// has another holder.
 	Free func(ctx context.Context) error
 }
 

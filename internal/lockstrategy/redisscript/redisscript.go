@@ -49,7 +49,7 @@ type Description struct {
 //	-- delete if mine        the Name
 //	-- Role: release
 //	-- Lock: KEYS[1]         left out if the script has no lock
-//	-- Refused: 0            left out if the answer does not tell
+//	-- Refused: 0            left out if no answer means that nothing changed
 func Parse(source string) Description {
 	d := Description{SHA: SHA(source)}
 	for line := range strings.Lines(source) {

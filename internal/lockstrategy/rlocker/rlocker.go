@@ -81,7 +81,7 @@ func (l *Locker) Close() error { return l.client.Close() }
 
 type single struct{ lease *rlock.Lease }
 
-// Token returns the fencing token of a fenced lock, or the holder's field of any other lock.
+// Token returns the fencing token of a fenced lock. For any other lock it returns the holder's name.
 func (s single) Token() string {
 	if token := s.lease.Token(); token != 0 {
 		return strconv.FormatInt(token, 10)

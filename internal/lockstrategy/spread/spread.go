@@ -12,9 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Bounds of the number of rows. More rows than simultaneous buyers help no buyer, and a sweep locks
-// and writes all of them. With a COMMIT that holds its row for 5 ms, 32 rows allow 6,400 sales per
-// second.
+// Bounds of the number of rows. More rows than simultaneous buyers help no buyer, and a sweep, which
+// divides the stock anew, locks and writes all rows. With a COMMIT that holds its row for 5 ms, 32
+// rows allow 6,400 sales per second.
 const (
 	MinRows = 2
 	MaxRows = 32
@@ -69,7 +69,7 @@ type Choice struct {
 }
 
 // Choose returns the first choice of a buyer. Unless Grow is set, the buyer counts as being at the
-// row until Gone.
+// row until Gone is called.
 func (c *Crowd) Choose(o purchase.Order) Choice {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -70,7 +70,7 @@ type Group struct {
 	members  []*Member
 	present  int // number of members that have not left
 	gathered bool
-	since    time.Time // the time of Gather, or of Bind if timed
+	since    time.Time // the time of Gather; if timed is true, that of Bind
 	timed    bool
 }
 
@@ -244,7 +244,7 @@ func (g *Group) take() {
 }
 
 // here returns the members that have not left. A member whose context has ended leaves now, even if
-// its own goroutine has not noticed that yet, or was bound to wait for the COMMIT.
+// its own goroutine has not noticed that yet, or if Bind has made it wait for the COMMIT.
 func (g *Group) here() (here []*Member) {
 	for _, m := range g.members {
 		told := m.bound

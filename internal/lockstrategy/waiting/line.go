@@ -2,7 +2,7 @@
 // queue inside the process, so that a lock's server sees only a few of them.
 //
 //	Polling   the lock's server sends no notification: the buyer at the front polls
-//	Notified  the server notifies when the lock is free: the front waits in the server's queue
+//	Notified  the server notifies when the lock is free: the first buyer waits in the server's queue
 //	Retrier   there is no lock: failed attempts start again, a few at a time
 //	Groups    there are no turns: waiting buyers are served together
 //
@@ -30,7 +30,7 @@ type Lines struct {
 }
 
 type line struct {
-	front *semaphore.Weighted // with weight 1, a mutex that a goroutine can stop waiting for, in order of arrival
+	front *semaphore.Weighted // served in order of arrival; with weight 1, a mutex whose waiters can give up
 	freed chan struct{}       // capacity 1: this process has released a lease
 }
 
@@ -45,8 +45,8 @@ type Place struct {
 	product string
 }
 
-// Front waits in the product's queue until it reaches the front. Leave must follow. It returns the
-// cause of ctx if that ends first.
+// Front waits in the product's queue until the caller is at its front. Leave must follow. Front
+// returns the cause of ctx if ctx ends first.
 func (ls *Lines) Front(ctx context.Context, product string) (*Place, error) {
 	p := &Place{lines: ls, line: ls.enter(product), product: product}
 	if p.line.front.Acquire(ctx, 1) != nil {

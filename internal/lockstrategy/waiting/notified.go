@@ -24,8 +24,8 @@ func NewNotified(width int64) Notified { return Notified{NewLines(width)} }
 var ErrNotInLine = errors.New("the place in line is gone")
 
 // Obtain calls the function queue, which waits in the server's queue, and repeats the call while it
-// returns ErrNotInLine. When ctx ends, Obtain returns its cause, even if the call is still running.
-// If that call returns a lease later, Obtain gives it back.
+// returns ErrNotInLine. When ctx ends, Obtain returns the cause of ctx, even if the call is still
+// running. If that call returns a lease later, Obtain gives the lease back.
 func (n Notified) Obtain(ctx context.Context, product string, queue func() (lease.Lease, error)) (lease.Lease, error) {
 	place, err := n.lines.Front(ctx, product)
 	if err != nil {

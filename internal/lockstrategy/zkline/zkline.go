@@ -105,8 +105,8 @@ func (p *Place) Ahead() (string, error) {
 // number returns the end of a node's name: ten digits, so numbers compare as text.
 func number(node string) string { return node[strings.LastIndexByte(node, '-')+1:] }
 
-// Gone returns a channel that becomes readable when a node of the queue is deleted, or the session
-// has expired.
+// Gone returns a channel that becomes readable when the given node of the queue is deleted, or when
+// the session has expired.
 func (p *Place) Gone(node string) (<-chan zk.Event, error) {
 	// Get, not Exists: if the node is gone by now, Exists would leave a watch behind that never
 	// fires.

@@ -26,7 +26,7 @@ import (
 // serve all its buyers within a fifth of the wait. A queue that empties is useful; a queue that
 // stays only adds waiting time (the good and the bad queue of CoDel, RFC 8289, section 3). Until the
 // pace is known, a burst has at most 1,024 buyers (firstBurst). While the pace is too slow, or no
-// buyer is served, only 32 buyers (few) enter, to notice when that ends.
+// buyer is served, only 32 buyers (few) enter, so that the shop notices an improvement.
 //
 // For a refused buyer, the shop reads and writes nothing. The Admission counts each product and
 // strategy separately, so a burst on one product refuses no buyer of another.
@@ -49,7 +49,7 @@ type load struct {
 	served    time.Time     // when the last buyer was served, or the first came in
 	busySince time.Time     // since then more than a few are inside, or refused buyers are expected back
 	returns   time.Time     // when the last refused buyer is expected back
-	kept      bool          // the entry stays in the map until the time returns, even without a buyer inside
+	kept      bool          // the entry stays in the map until the last refused buyer is expected back
 }
 
 // Limits of an Admission.
@@ -72,7 +72,7 @@ const (
 	longestRetryAfter = 30 * time.Second
 )
 
-// NewAdmission returns an Admission for buyers that wait at most for the time wait.
+// NewAdmission returns an Admission. The parameter wait is how long a buyer waits at most.
 func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait} }
 
 // Overloaded is the ErrBusy of a buyer that an Admission has refused.
@@ -108,7 +108,7 @@ func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	served := false
 	defer func() { s.admission.leave(key, served) }()
 	receipt, err := s.Strategy.Buy(ctx, o)
-	served = OutcomeOf(err) != Busy && ctx.Err() == nil // except buyers that gave up or disconnected
+	served = OutcomeOf(err) != Busy && ctx.Err() == nil // false for a buyer that gave up or disconnected
 	return receipt, err
 }
 
@@ -135,7 +135,7 @@ func (a *Admission) enter(key loadKey) error {
 	if l.inside >= few && !a.inTime(l, now) {
 		refused := &Overloaded{l.inside, l.comeBack(now)}
 		if !l.kept {
-			l.kept = true // the entry stays in the map until forget releases it
+			l.kept = true // it stays in the map until forget releases it
 			time.AfterFunc(l.returns.Sub(now), func() { a.forget(key, l) })
 			return refused
 		}
@@ -146,7 +146,7 @@ func (a *Admission) enter(key loadKey) error {
 	return nil
 }
 
-// forget releases the entry that enter kept, once the last refused buyer was expected back.
+// forget releases an entry that was kept for refused buyers, once the last one is expected back.
 func (a *Admission) forget(key loadKey, l *load) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -94,8 +94,8 @@ func TestBurstIsServed(t *testing.T) {
 }
 
 // TestCrowdThatStays: 1,000 buyers ask again and again. With an Admission, the strategy sells as
-// fast as it can, and a served buyer waits no longer than among 256. Without it, each buyer waits a
-// second.
+// fast as it can, and a served buyer waits no longer than with 256 buyers. Without an Admission, each
+// buyer waits a second.
 func TestCrowdThatStays(t *testing.T) {
 	for _, admitted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestCrowdThatStays(t *testing.T) {
 }
 
 // TestComingBackIsNoBurst: refused buyers come back too early, after all others have left. Only 256
-// of them enter (crowd), since they are no new burst.
+// of them (the constant crowd) enter, since they are no new burst.
 func TestComingBackIsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTill(time.Millisecond)

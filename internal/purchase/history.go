@@ -106,8 +106,8 @@ func newRecord(key string, at time.Time, receipt *Receipt) (Record, error) {
 	return record, nil
 }
 
-// Page returns the records with ids above the parameter after, in ascending order, at most as many
-// as limit. This is keyset paging, so the last page of ten million records costs as much as the
+// Page returns at most limit records, in ascending order of their ids. It skips all ids up to the
+// parameter after. This is keyset paging, so the last page of ten million records costs as much as the
 // first. productName "" means all products.
 func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, error) {
 	records := []Record{} // never null in JSON

@@ -80,9 +80,9 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 	return fn()
 }
 
-// A Watcher receives each buy, for metrics and the live page. The buy began at the time called and
-// reached the strategy at the time asked, which is zero if it did not. A buy that found no seat
-// causes only a call of TurnedAway.
+// A Watcher receives each buy, for metrics and the live page. The parameters called and asked are the
+// times when the buy began and when it reached its strategy; asked is zero if it reached none. A buy
+// that found no seat causes only a call of TurnedAway.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called, asked time.Time)

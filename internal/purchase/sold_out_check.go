@@ -93,8 +93,8 @@ func (s *Idempotent) refuse(ctx context.Context, o Order) error {
 	return nil
 }
 
-// refuse returns ErrSoldOut if the stock is below the order's amount, and nil if it is not or is
-// unknown.
+// refuse returns ErrSoldOut if the stock is below the order's amount. It returns nil if the stock is
+// sufficient or unknown.
 func (c *SoldOutCheck) refuse(ctx context.Context, o Order) error {
 	r := c.join(ctx, o)
 	if r == nil {

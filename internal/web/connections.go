@@ -43,7 +43,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case surplus == conn:
 		_ = conn.Close()
 	default:
-		// The server still answers a request that has arrived by now, and then finds the end.
+		// The server still answers a request that has arrived by now, and then reads end of file.
 		if half, ok := surplus.(interface{ CloseRead() error }); !ok || half.CloseRead() != nil {
 			_ = surplus.Close()
 		}
@@ -142,8 +142,8 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// Affordable limits the number most to three quarters of the files that this process may open. The
-// other files are reserved for servers and logs.
+// Affordable returns the parameter most, but no more than three quarters of the number of files that
+// this process may open. The other files are reserved for servers and logs.
 func Affordable(most int) int {
 	if files := OpenFiles(); files > 0 {
 		return min(most, files/4*3)

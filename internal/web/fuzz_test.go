@@ -85,8 +85,8 @@ func documented(tb testing.TB) map[string]map[int]bool {
 	return all
 }
 
-// An input is a request. Its route is one of the shop's routes or, past the last one, given by
-// method and path. Empty fields are not sent.
+// An input is a request. The field route is the number of one of the shop's routes. A higher number
+// means the route of method and path. Empty fields are not sent.
 type input struct {
 	route, strategy                     uint8
 	method, path, query                 string

@@ -18,7 +18,7 @@ import (
 // attacker cannot forge the name in Host.
 //
 // Allowed are the names of loopback (RFC 6761, 6.3), the address that the client connected to, and
-// the given names. On other addresses every name is allowed, unless names are given.
+// the given names. A shop on any other address allows every name, unless names are given.
 func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	if !isLoopback(addr) && len(given) == 0 {
 		return func(*gin.Context) {}

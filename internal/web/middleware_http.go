@@ -37,8 +37,8 @@ func identify(c *gin.Context) {
 }
 
 // logRequests writes a line for each request. The level is debug, since a rush sends thousands of
-// requests, and error for failures inside the shop. About a server that is down it writes one line
-// every outageEvery.
+// requests, and error for failures inside the shop. About a server that is down it writes at most
+// one line per outageEvery.
 func logRequests(log *slog.Logger) gin.HandlerFunc {
 	down := outages{log: log, said: map[string]time.Time{}}
 	return func(c *gin.Context) {

@@ -34,7 +34,7 @@ func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 	})
 }
 
-// downFor is down for the servers that a strategy needs.
+// downFor calls down for the servers that a strategy needs.
 func (s *Shop) downFor(ctx context.Context, strategy string) error {
 	servers := []string{"database"}
 	entry, _ := lockstrategy.ByName(strategy)

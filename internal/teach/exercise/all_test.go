@@ -24,7 +24,7 @@ import (
 // cover correct locks.
 var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
-// long are the references with the longest searches, a quarter of the time of all.
+// long lists the references with the longest searches, which take a quarter of the time of all.
 var long = []string{"07-fencing/solution", "12-two-stores/solution"}
 
 // bad maps functions in testdata/bad to what the judge must say about them.
@@ -155,7 +155,7 @@ func judgeOf(t *testing.T, j judged, crowd bool) judge.Judgement {
 }
 
 // sources: each reference passes. Each start and each wrong answer gets the finding in its
-// exercise; make test judges only one of these.
+// exercise; make test judges only some of these.
 func (b built) sources(t *testing.T) {
 	all, err := exercises.All()
 	require.NoError(t, err)

@@ -95,7 +95,7 @@ func ending(said, pkg string) string {
 	return line
 }
 
-// mostSaid limits the output of a child that is kept.
+// mostSaid is the number of bytes that are kept of a child's output.
 const mostSaid = 1 << 20
 
 const (
@@ -146,7 +146,7 @@ func (j judged) serve(source string, wait, lease time.Duration) *exec.Cmd {
 	return exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
 }
 
-// crowd sends one rush to processes with a source.
+// crowd sends one rush to the processes that serve a source.
 func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said string, err error) {
 	wait, lease := 5*time.Second, 10*time.Second
 	e, err := engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: wait, Lease: lease, Conns: 64})
@@ -205,7 +205,7 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 	return r, nil
 }
 
-// add adds a check. An earlier unsure check stays last, unless this one found an error.
+// add adds a check at the end. If it has passed, an earlier unsure check stays last.
 func (r *Result) add(c judge.Check) {
 	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
 		r.Checks = append(r.Checks[:n-1], c, r.Last())

@@ -182,8 +182,8 @@ func programWhy(w *explore.Witness, stocked int64) string {
 	return verdict + ": " + why
 }
 
-// programBooks returns stock and records at the end, from the values that the exercise's file
-// watches. It takes each record as one unit. The result read is false if the file does not watch
+// programBooks returns stock and records at the end, from the values that the exercise's app.yaml
+// watches. It takes each record as one unit. The result read is false if app.yaml does not watch
 // these values.
 func programBooks(w *explore.Witness, stocked int64) (r audit.Sums, read bool) {
 	if len(w.Steps) == 0 {

@@ -119,7 +119,7 @@ func (h *Hub) fold(e history.Event) {
 }
 
 // add creates a lane. With too many lanes, it drops the one that has not changed for longest, but
-// none of a run under way.
+// never a lane of a run under way.
 func (h *Hub) add(product, strategy string, stocked int64) *lane {
 	if len(h.lanes) >= maxLanes {
 		old := slices.DeleteFunc(slices.Collect(maps.Keys(h.lanes)), func(key laneKey) bool { return h.lanes[key].staged || h.lanes[key].frozen })

@@ -34,7 +34,7 @@ type Lane struct {
 	// sold, "1": all is sold, "2" to "9": a unit was sold that many times.
 	Cells string `json:"cells"`
 	// Twice is the number of sales of a unit that was already sold. It follows from the remaining
-	// stock in the receipts. Without that, it counts sales beyond the stock.
+	// stock in the receipts. If receipts do not identify units, it counts sales beyond the stock.
 	Twice   int64  `json:"twice"`
 	Units   int64  `json:"units"`   // sold
 	Records int64  `json:"records"` // sales

@@ -19,7 +19,7 @@ const (
 )
 
 // sold is the product's name, the same as in shop explore. A strategy may compute values from the
-// name, and a replay string must lead to the same values there.
+// name, and a replay string must lead to the same values in both commands.
 const sold = "explored"
 
 // A Config describes a game. All fields except Strategy have defaults for their zero value.

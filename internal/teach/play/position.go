@@ -86,7 +86,7 @@ type End struct {
 }
 
 // Reached reports whether the schedule has ended as a goal requires: with that verdict, with any
-// violation if the goal is "", or with a released lock of another buyer if the goal is unlocked.
+// violation if the goal is "", or, if it is verdict.Unlocked, with a released lock of another buyer.
 func (e *End) Reached(goal verdict.Verdict) bool {
 	return e != nil && reached(goal, e.Verdict, e.Foreign)
 }

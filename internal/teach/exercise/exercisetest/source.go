@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// Sources lists the sources in a language, "" for Go, and the expected finding of each: "start",
-// "solution" and every "wrong/NAME". The solution passes and has no finding.
+// Sources returns the expected finding of each source in a language, "" for Go. The sources are
+// "start", "solution" and every "wrong/NAME". The solution passes and has no finding.
 func Sources(e exercises.Exercise, language string) map[string]string {
 	start, wrong := e.Start, e.Wrong
 	if language != "" {

@@ -23,7 +23,7 @@ func (run Run) Page(w io.Writer) error {
 	return format.Write(w, document)
 }
 
-// document returns the command's report, with a picture of each lane.
+// document returns the report of shop rush, with a picture of each lane.
 func (run Run) document() (report.Document, error) {
 	d := run.Report.Document(run.Started)
 	d.Title = fmt.Sprintf("Run %d: a crowd at once, what was left, and what was recorded", run.Number)

@@ -1,5 +1,5 @@
-// Package runs sends the crowds that the live page asks for, one at a time. It keeps the last runs
-// with their results.
+// Package runs sends the rushes that the live page asks for, one run at a time. A run sends one crowd
+// of buyers for each strategy. The package keeps the last runs with their results.
 //
 //	POST /live/runs -> Keeper.Start -> Sender.Send -> Recorder -> hub (what the pages draw)
 //	                                                           -> Run (what is kept)
@@ -108,7 +108,7 @@ type Summary struct {
 	TookMS  float64   `json:"took_ms"` // 0 during the run
 	State   string    `json:"state"`
 	Request
-	Spared  []string `json:"left_out,omitempty"` // Request.Spared, which is not part of a request
+	Spared  []string `json:"left_out,omitempty"` // Request.Spared, which the JSON of a request lacks
 	Command string   `json:"command"`            // repeats the run
 	Rows    []Row    `json:"rows"`
 	Strikes []Strike `json:"strikes"`

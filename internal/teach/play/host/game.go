@@ -30,7 +30,7 @@ type game struct {
 	leaving  func()                // stops the timer of a game without a page
 	finished bool
 
-	over chan struct{} // closed when the game has ended; why has the reason
+	over chan struct{} // closed when the game has ended; the field why has the reason
 	why  string
 }
 

@@ -21,7 +21,7 @@ const endPatience = 5 * time.Second
 type process struct {
 	cmd     *exec.Cmd
 	answers chan child.Answer // closed at its end
-	gone    chan struct{}     // closed when it has ended; why has the reason
+	gone    chan struct{}     // closed when it has ended; the field why has the reason
 	why     string
 
 	mu    sync.Mutex // guards in
@@ -60,7 +60,7 @@ func (p *process) listen(out io.Reader, errors *childlog.Log) {
 	}
 	p.kill()
 	close(p.answers)
-	_ = p.cmd.Wait() // errors has the reason
+	_ = p.cmd.Wait() // its stderr, in errors, has the reason
 	p.why = said(errors)
 	if p.why == "" && wrong != io.EOF {
 		p.why = "it wrote what is no answer"
@@ -127,7 +127,7 @@ func (p *process) ended() error {
 // end makes the child end and returns when it has.
 func (p *process) end() {
 	p.close.Do(func() {
-		_ = p.in.Close() // without mu, which a send to a child that no longer reads holds
+		_ = p.in.Close() // without mu: a send to a child that no longer reads still holds it
 		late := time.AfterFunc(endPatience, p.kill)
 		defer late.Stop()
 		for range p.answers { // read until it is closed; a running request does the same

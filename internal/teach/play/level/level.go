@@ -73,7 +73,7 @@ func Names() (names []string) {
 // WonBy reports whether a schedule with this end wins.
 func (l Level) WonBy(e *play.End) bool { return !l.Unbreakable && e.Reached(l.Goal) }
 
-// WonByProof reports whether the claim that it cannot be broken wins.
+// WonByProof reports whether the claim that the code cannot be broken wins.
 func (l Level) WonByProof(p play.Proof) bool { return l.Unbreakable && p.Holds }
 
 // Wanted says how to win.

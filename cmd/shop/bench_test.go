@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// TestBench: each strategy has sold and has a point for each number of clients. For a strategy with
-// a lease, the result also names its critical section and a sufficient lease.
+// TestBench: each strategy sells with each number of clients. For a strategy with a lease,
+// the result also names its critical section and a sufficient lease.
 func TestBench(t *testing.T) {
 	tier.Test(t, "it measures two strategies")
 	t.Parallel()

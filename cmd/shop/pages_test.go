@@ -23,7 +23,7 @@ import (
 // TestCommandPages compares the pages of the commands with their help. With -update it writes them.
 func TestCommandPages(t *testing.T) {
 	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {
-		t.Setenv(variable, "") // a flag's default
+		t.Setenv(variable, "") // otherwise it would be a flag's default
 	}
 	const folder = "../../docs/reference/commands"
 	pages := map[string]string{folder + ".md": commandIndex(t)}

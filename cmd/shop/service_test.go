@@ -28,7 +28,7 @@ type service struct {
 	audit      string // wrong members of /audit; null omits a member
 	stockMore  int64  // more units than the PUT has requested
 	units      int64  // units of a sale; 0: 1
-	promise    string // for a rush, in /strategies
+	promise    string // the promise for a rush in /strategies
 	noHistory  bool
 	pageLimit  int // records in a page; 0: all
 	stuckPages bool

@@ -128,7 +128,8 @@ func TestHarnessErrorIsRed(t *testing.T) {
 	}
 }
 
-// TestVerifyNothingLeftBehind also covers a shop that is stopped by SIGSTOP.
+// TestVerifyNothingLeftBehind: Ctrl-C or SIGKILL leaves nothing behind, not even a shop that SIGSTOP
+// has stopped.
 func TestVerifyNothingLeftBehind(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()

@@ -51,7 +51,7 @@ func firstDifference(a, b string) (inA, inB string) {
 	}
 }
 
-// Folder compares all pages of a folder, by their paths, and reports a file in it that is not among them.
+// Folder compares each file of a folder with its text in the map pages. It reports a file that has none.
 func Folder(t testing.TB, folder string, pages map[string]string) {
 	t.Helper()
 	for path, want := range pages {

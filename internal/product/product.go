@@ -130,9 +130,9 @@ func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 // row. A reader of both therefore knows which entries are not in the stock yet. The caller must
 // have locked the row, see ForUpdate.
 //
-// It raises the version, so it also writes if both values stay the same. Its COMMIT then puts on
-// the disk all commits that the transaction has read. InnoDB shows a commit to others before it has
-// flushed it (trx0trx.cc: trx_commit_in_memory releases the locks, and trx_flush_log_if_needed
+// It raises the version, so it writes the row even if both values stay the same. Its COMMIT then puts
+// on the disk all commits that the transaction has read. InnoDB shows a commit to others before it
+// has flushed it (trx0trx.cc: trx_commit_in_memory releases the locks, and trx_flush_log_if_needed
 // follows), and an UPDATE that changes nothing writes no log.
 func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ?, version = version + 1 WHERE id = ?", amount, lastEntry, id))

@@ -54,8 +54,8 @@ var raceFlags = []string{
 	"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
 }
 
-// built returns the program that the variable names, or else builds it into bin/. It replaces an older one in one
-// step, since another test may run that.
+// built returns the program that the variable names, or else builds it into bin/. It replaces an older
+// program in one step, since another test may be running that one.
 func built(variable, name string, flags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return filepath.Abs(path)

@@ -66,7 +66,7 @@ func TestGetSetOverwritesExpiry(t *testing.T) {
 }
 
 // TestLockPromises: a lock may have two holders only if the strategy holds nevertheless. An entry
-// says that its lock releases another holder's lock exactly if the conformance suite catches that.
+// sets FreesAnothers exactly if the conformance suite catches it releasing another holder's lock.
 func TestLockPromises(t *testing.T) {
 	for _, e := range All() {
 		for _, c := range e.Lock.SharedUnder {

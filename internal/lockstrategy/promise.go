@@ -42,7 +42,7 @@ func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	return e
 }
 
-// atBest returns v, except under a condition that breaks every strategy.
+// atBest returns v or, under a condition that breaks every strategy, the verdict Lost.
 func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
 	if promise.BreaksAll(c) && v != "" {
 		return verdict.Lost

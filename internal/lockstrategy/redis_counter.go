@@ -20,7 +20,7 @@ import (
 // by chance.
 const byChance = "after a COMMIT with an unknown outcome the unit is not returned to the counter; whether such a COMMIT was in progress is chance"
 
-// twoCounters says why the catalogue promises nothing when a replica becomes primary beside the old one.
+// twoCounters says why the catalogue promises nothing when a replica becomes primary beside the old primary.
 const twoCounters = "each side of the partition has a counter; whether the elected replica had counted the last sales of the old primary is chance"
 
 // A redisCounter is a copy of each product's stock in Redis. A strategy admits a buyer there, and the

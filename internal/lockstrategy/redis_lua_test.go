@@ -274,8 +274,8 @@ func TestRedisLuaResetWaits(t *testing.T) {
 	newAnswers().check(t, e, 4)
 }
 
-// TestRedisLuaKeyOfAnother: a key with a sale of another product does not count as a sale of this
-// one, and takes no unit of it.
+// TestRedisLuaKeyOfAnother: an order whose key belongs to a sale of another product is not sold, and
+// takes no unit.
 func TestRedisLuaKeyOfAnother(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)

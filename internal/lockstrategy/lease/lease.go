@@ -3,7 +3,7 @@
 //
 //	Locked.Buy: waiting -> Locker.Lock -> acquired -> section -> Release
 //
-// Every lock strategy is a Locked with its own Locker. There are two invariants. The lease is
+// Most lock strategies are a Locked, each with its own Locker. There are two invariants. The lease is
 // released after the commit and never before it, even if the buyer has disconnected. The section's
 // context ends when the lease is known to be lost. Package waiting has the ways to wait for a lock.
 package lease
@@ -72,7 +72,7 @@ func UntilLost(ctx context.Context, lost <-chan struct{}) (context.Context, cont
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Locked runs the naive section under a lease. Every lock strategy is a Locked with its own Locker.
+// Locked is a strategy that runs the naive section under a lease.
 type Locked struct {
 	deps    deps.Deps
 	locker  Locker

@@ -100,7 +100,7 @@ func holderCrash(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// expiredLease: the lease expires while its holder is inside. Both buyers may then sell the same
+// expiredLease: the lease expires while its holder is inside. Both buyers may then buy the same
 // unit, unless the strategy refuses the late one.
 func expiredLease(tb testing.TB, w *world) {
 	events := newEvents()

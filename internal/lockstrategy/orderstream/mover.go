@@ -30,7 +30,7 @@ type Mover struct {
 	moving *semaphore.Weighted // of weight allBatches; a batch takes 1, and a restock takes all
 
 	mu      sync.Mutex
-	waiting map[string]waiters // by product; an entry exists while a goroutine moves its orders
+	waiting map[string]waiters // by product, while a goroutine moves its orders
 }
 
 // NewMover returns the mover of the named strategy. It runs nothing before Await, Work or Drain.

@@ -102,8 +102,8 @@ func (c *Crowd) Gone(row int64) {
 	c.at[row]--
 }
 
-// Due reports whether a sweep is still needed, and for how many rows. A sweep is not needed if
-// another buyer has divided the stock since this one chose.
+// Due reports whether a sweep is still needed, and for how many rows. If another buyer has
+// divided the stock since this one chose, only more rows are a reason for a sweep.
 func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,7 +38,7 @@ type productQueue struct {
 	product string
 	line    []*Member // in order of arrival, including buyers that have left
 	waiting int       // members of line that have not left
-	ahead   *Group    // the leader that has not gathered yet and will take the queue; nil if there is none
+	ahead   *Group    // the group whose leader waits for the row and will take the queue; nil if there is none
 	leaders int
 }
 

@@ -153,7 +153,7 @@ func TestComingBackIsNoBurst(t *testing.T) {
 		}
 		served := make(chan int, 1)
 		go func() { served <- wave(1_000) }()
-		time.Sleep(admissionWait/10 + time.Millisecond) // the burst's time is over, and half of it served
+		time.Sleep(admissionWait/10 + time.Millisecond) // the burst's time is over, and half of its buyers are served
 		if late := wave(2_000); late != 0 {
 			t.Errorf("%d late buyers were let in, want none", late)
 		}

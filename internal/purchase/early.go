@@ -14,7 +14,7 @@ import (
 const holdPart = 2
 
 // told holds the time at which the client of one connection may come back. The connection's
-// goroutine and that of an earlier request may use it at once.
+// goroutine and that of an earlier request may use it at the same time.
 type told struct {
 	spare func() (wanted <-chan struct{}, done func())
 

@@ -38,7 +38,7 @@ const (
 
 // SpanHeader is the header with the start and the end of a buy inside the shop, as START-END in
 // microseconds of Unix time. From it, a rush computes how many buys overlapped in all processes of
-// one machine. The times of sending would not show that.
+// one machine. The times at which it sent them would not show that.
 const SpanHeader = "Shop-Buy-Span"
 
 // Counter receives the buys. It knows the strategies by name, limits the buys in flight, and can be
@@ -136,7 +136,7 @@ func (k *Counter) buy(c *gin.Context) {
 	}
 	called := time.Now()
 	receipt, err := func() (Receipt, error) {
-		defer leave() // a delayed buyer has no seat
+		defer leave() // a buyer whose refusal is delayed has no seat
 		return k.sell(c.Request.Context(), strategyName, strategy, order)
 	}()
 	c.Header(SpanHeader, span(called, time.Now()))

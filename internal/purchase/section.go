@@ -12,8 +12,7 @@ import (
 
 // Section is the naive critical section that every tutorial starts from: read the stock, check it,
 // and write the computed number. Another buyer may sell between the read and the write, and the
-// write ignores that. Every lock strategy wraps exactly this code, so the lock is the only
-// difference.
+// write ignores that. Lock strategies wrap exactly this code, so the lock is the only difference.
 type Section struct {
 	DB       *gorm.DB
 	Strategy string           // written into each record

@@ -19,8 +19,8 @@ import (
 // strategy that read it then would have refused the buyer too. If the read failed or came too late,
 // the strategy decides.
 //
-// The check remembers only whether to read: it reads from a product's first refusal until a read
-// finds enough units.
+// The check remembers only whether to read. Its reads begin after a product's first refusal, and end
+// when one finds enough units.
 //
 // A SoldOutCheck is safe for concurrent use.
 type SoldOutCheck struct {

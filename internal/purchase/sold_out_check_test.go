@@ -56,7 +56,7 @@ func (s *shelf) read(ctx context.Context, _ string) (int64, error) {
 	return left, err
 }
 
-// Buy is a strategy over the same shelf.
+// Buy sells from the shelf, as a strategy does.
 func (s *shelf) Buy(_ context.Context, o purchase.Order) (purchase.Receipt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

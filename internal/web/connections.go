@@ -111,7 +111,7 @@ func (c *connections) count() int {
 }
 
 // note updates the state of a connection. It returns a surplus connection to close, unless the end
-// of its request closes it.
+// of its delayed refusal closes it.
 func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -223,7 +223,7 @@ func (s *fuzzedShop) serve(t *testing.T, in input) (status int) {
 	return status
 }
 
-// elsewhere reports whether the path of a product is that of another route, or of none.
+// elsewhere reports whether the path of a product is that of another route, or of no route.
 func (s *fuzzedShop) elsewhere(name string) bool { return name == "" || name == "buy" }
 
 func checkProblem(t *testing.T, status int, header http.Header, body []byte) {

@@ -354,8 +354,8 @@ func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 }
 
 // TestHeldUpGiveWay: delayed refusals that occupy all connections do not block a new client. The
-// one that has waited longest is answered, and its connection ends. A stop does not wait for them
-// either.
+// one that has waited longest is answered, and its connection ends. A stop does not wait for delayed
+// refusals either.
 func TestHeldUpGiveWay(t *testing.T) {
 	t.Parallel()
 	const most = 10

@@ -101,7 +101,8 @@ func recoverPanics(log *slog.Logger) gin.HandlerFunc {
 }
 
 // limitBody closes the connection after the answer if a body is too large. Otherwise the server
-// would wait for the rest of the body before it answers. This needs net/http's own writer.
+// would wait for the rest of the body before it answers. MaxBytesReader needs net/http's own writer
+// for that.
 func limitBody(c *gin.Context) {
 	w := http.ResponseWriter(c.Writer)
 	if inner, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {

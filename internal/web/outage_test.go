@@ -160,7 +160,7 @@ func hang(t *testing.T, base string, nodes []*localserver.Redis, says string, st
 			require.NoError(t, node.Signal(s))
 		}
 	}
-	for _, strategy := range strategies { // open connections: commands to a Redis that hangs wait there
+	for _, strategy := range strategies { // opens connections, on which commands to a Redis that hangs wait
 		if r := buy(strategy); r.Status != http.StatusOK {
 			t.Fatalf("%s: %d %s", strategy, r.Status, r.Body)
 		}

@@ -96,7 +96,7 @@ func (h *Hub) Publish(e history.Event) {
 	h.wake()
 }
 
-// sells reports whether units were sold, so that the product must exist.
+// sells reports whether the event is a sale, which shows that the product exists.
 func sells(e history.Event) bool { return e.Kind == history.Return && e.Amount > 0 }
 
 // fold adds the event to its lane. It creates the lane if the product is known to exist.

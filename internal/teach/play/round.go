@@ -16,7 +16,7 @@ type round struct {
 	prefix []string      // steps that it repeats
 	moves  chan string   // steps of the player
 	leave  chan struct{} // closed to end the round
-	stands chan Position // sent when it waits for a move
+	stands chan Position // the position in which it waits for a move
 	ended  chan ending   // receives one value at the end of the run
 
 	config Config
@@ -30,7 +30,7 @@ type ending struct {
 	err     error
 }
 
-// begin starts a round and returns when it has run these steps. If that fails, the game keeps its
+// begin starts a round and returns when it has run the given steps. If that fails, the game keeps its
 // position and has no round; the next step begins one.
 func (g *Game) begin(tokens []string) error {
 	g.leave()

@@ -23,7 +23,7 @@ type Way struct {
 	Tokens   []string `json:"tokens"` // all its steps
 	Switches int      `json:"switches"`
 	Events   int      `json:"events"`
-	Complete bool     `json:"complete"` // the search skipped nothing: no other path is shorter, or there is none
+	Complete bool     `json:"complete"` // the search skipped nothing, so no other path is shorter, or none exists
 }
 
 // Hint returns the shortest path to the goal, see End.Reached: of the paths with the fewest steps,

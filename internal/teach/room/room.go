@@ -5,9 +5,9 @@
 //	  ^                                                                  |
 //	  +------ the result, in words <------------- Room <-----------------+ -> panel
 //
-// A buyer that presses before the door opens waits, and all waiting buyers go in at the same
-// moment. People press within a second or two, but a purchase takes milliseconds: without the door,
-// hardly two purchases would overlap.
+// A buyer that presses before the leader opens the door waits, and all waiting buyers go in at the
+// same moment. People press within a second or two, but a purchase takes milliseconds: without the
+// door, hardly any purchases would overlap.
 //
 // The room does not judge; the audit reads stock and records. All data is in memory, bounded, and
 // lost when the process ends.
@@ -28,7 +28,7 @@ import (
 // MaxCountdown is the longest countdown of the door, in seconds.
 const MaxCountdown = 5
 
-// Errors of a room. The request had no effect.
+// Errors of a room. The refused request had no effect.
 var (
 	errShut     = errors.New("the sale is not open")
 	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has only one at a time

@@ -285,8 +285,8 @@ func TestHungUp(t *testing.T) {
 	})
 }
 
-// TestOnePress: a phone has one press under way. A repetition waits for its answer, and tries
-// itself if the first request hangs up. Another press is refused.
+// TestOnePress: a phone has one press under way. A repeated request waits for its answer, and
+// buys if the first request hangs up. Another press is refused.
 func TestOnePress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 5)

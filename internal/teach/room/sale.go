@@ -15,7 +15,7 @@ type sale struct {
 	stock           int64
 	sold            int64          // units sold to phones
 	salesPerUnit    map[int64]int  // number of sales of each unit
-	oversoldRecords map[int64]bool // records beyond the stock, by id; the same press may be answered twice
+	oversoldRecords map[int64]bool // by record id: whether it is beyond the stock; a repeated answer is not counted again
 	outcomes        map[purchase.Outcome]int
 }
 

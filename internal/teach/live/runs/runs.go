@@ -127,7 +127,7 @@ type Run struct {
 	LeftOut int             `json:"events_left_out"`
 }
 
-// Errors of Start, Strike and Stop.
+// Errors of Start, StrikeNow and Stop.
 var (
 	ErrBusy = errors.New("a rush is under way: one at a time; wait for it or stop it")
 	ErrIdle = errors.New("no rush is under way")

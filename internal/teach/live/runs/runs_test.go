@@ -227,8 +227,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// TestByHand: after a fault by hand, the command that repeats the run injects the fault too. It
-// says that the moment was chosen by hand.
+// TestByHand: if a fault was injected by hand, the command that repeats the run injects it too, and
+// says that it was injected by hand.
 func TestByHand(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)

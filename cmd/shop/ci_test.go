@@ -28,8 +28,8 @@ func TestCIFlags(t *testing.T) {
 	}
 }
 
-// TestCITarget: a running service keeps its promise, breaks it, or proves nothing once or twice. The
-// result of an interrupted run says that it was interrupted.
+// TestCITarget: a running service keeps its promise, breaks it, or proves nothing in one or two attempts.
+// The result of an interrupted run says that it was interrupted.
 func TestCITarget(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -77,7 +77,7 @@ func (a *appFlags) given() string {
 	return line
 }
 
-// load reads the file, and rejects servers on other machines.
+// load reads the file of --app, and rejects servers on other machines.
 func (a *appFlags) load(c *cobra.Command) (*app.App, error) {
 	if err := rejectFlags(c, "cannot be combined with --app: the file describes the program's servers and buyers", notForPrograms...); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	return o.prove(c, o.exit(r, lockstrategy.LockPromise{}))
 }
 
-// save writes the witness to the file of --save, if there are both.
+// save writes the witness, if there is one, to the file of --save.
 func (o *exploreOptions) save(c *cobra.Command, x *explore.Explorer, w *explore.Witness) error {
 	if o.app.save == "" || w == nil {
 		return nil

@@ -28,7 +28,7 @@ func read(t *testing.T, db *gorm.DB, name string) product.Product {
 }
 
 // TestPut: Put creates a product, or resets it except for the version, so that a writer from before
-// is still refused.
+// the reset is still refused.
 func TestPut(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB
@@ -135,8 +135,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestSetAmountAfter: the last entry is written with the stock. The row changes even if both are
-// unchanged, so that its COMMIT reaches the disk.
+// TestSetAmountAfter: the last entry is written with the stock. The version is raised even if both
+// are unchanged, so that the COMMIT reaches the disk.
 func TestSetAmountAfter(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB

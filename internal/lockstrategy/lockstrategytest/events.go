@@ -49,7 +49,6 @@ func (e *events) hold(tb testing.TB, purchaser string) (letGo func()) {
 	return letGo
 }
 
-// expect reads events until the wanted one arrives.
 func (e *events) expect(tb testing.TB, kind lockstrategy.EventKind, purchaser string) {
 	tb.Helper()
 	deadline := time.After(stepTimeout)
@@ -65,7 +64,6 @@ func (e *events) expect(tb testing.TB, kind lockstrategy.EventKind, purchaser st
 	}
 }
 
-// had reports whether an event of that kind has arrived.
 func (e *events) had(kind lockstrategy.EventKind) bool {
 	for {
 		select {
@@ -101,7 +99,6 @@ func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	}
 }
 
-// receive returns the buyer's answer, and fails the test if none arrives.
 func receive(tb testing.TB, answer <-chan error, buyer string) error {
 	tb.Helper()
 	select {

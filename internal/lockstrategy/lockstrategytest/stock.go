@@ -47,7 +47,6 @@ func stockCrash(tb testing.TB, w *world) {
 	}
 }
 
-// inRedis returns the stock of apples in Redis.
 func inRedis(tb testing.TB, w *world) string {
 	tb.Helper()
 	var stock string

@@ -171,7 +171,6 @@ func builtFrom() string {
 // published matches a version that a module proxy serves.
 var published = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// isModule reports whether the folder has this project's go.mod.
 func isModule(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
 	return err == nil && folder != "" && strings.HasPrefix(string(text), "module "+Module+"\n")

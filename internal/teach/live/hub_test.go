@@ -86,7 +86,6 @@ func nextState(t *testing.T, lines *bufio.Reader) message {
 	return next[message](t, lines, "state")
 }
 
-// next reads the next message of that name.
 func next[Message any](t *testing.T, lines *bufio.Reader, name string) (m Message) {
 	t.Helper()
 	for event := ""; ; {

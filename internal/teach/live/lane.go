@@ -161,7 +161,6 @@ func (l *lane) gaveBack(holder string, at time.Time) {
 	}
 }
 
-// heldAt counts the past holds that include t.
 func (l *lane) heldAt(t time.Time) (n int) {
 	for _, h := range l.past {
 		if h.at(t) {

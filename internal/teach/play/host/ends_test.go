@@ -123,7 +123,6 @@ func begun(t *testing.T, role string, clock *hands) (h *Host, base string, v gam
 	return h, base, v, h.pid(t, v.ID)
 }
 
-// awaitPages returns when n pages show a game.
 func (h *Host) awaitPages(t *testing.T, id string, n int) {
 	t.Helper()
 	g, err := h.find(id)

@@ -52,14 +52,12 @@ type Host struct {
 	ending  sync.WaitGroup // children that have not ended or have not been waited for
 }
 
-// errFull means that the maximum number of games is reached.
 type errFull struct{ most int }
 
 func (e errFull) Error() string {
 	return fmt.Sprintf("%d games are being played; try again when one has ended", e.most)
 }
 
-// errEach means that one address has reached its maximum number of games.
 type errEach struct{ most int }
 
 func (e errEach) Error() string {
@@ -132,7 +130,6 @@ func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
 	return h.closing, nil
 }
 
-// release takes a game out of the count.
 func (h *Host) release(from string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -125,7 +125,6 @@ func newWon(l level.Level, p play.Position) *won {
 	return &won{Steps: len(p.Tokens), Switches: p.Switches, Par: l.Par().String(), Learned: l.Learned, Source: l.Source}
 }
 
-// postGame handles POST /play/games.
 func (h *Host) postGame(c *gin.Context) {
 	var body struct {
 		play.Config
@@ -164,7 +163,6 @@ func (h *Host) postGame(c *gin.Context) {
 	c.JSON(http.StatusCreated, g.view())
 }
 
-// move handles POST /play/games/:id/moves.
 func move(c *gin.Context, g *game) {
 	var body struct {
 		Token string `json:"token"`
@@ -191,7 +189,6 @@ type advice struct {
 	level.Advice
 }
 
-// hint handles POST /play/games/:id/hint.
 func hint(c *gin.Context, g *game) {
 	var body struct {
 		N int `json:"n"`

@@ -18,7 +18,7 @@ type Result struct {
 	Steps    int       `json:"steps"` // 0: by the claim
 	Switches int       `json:"switches"`
 	Seconds  int       `json:"seconds"`
-	Hints    int       `json:"hints"` // number of hints
+	Hints    int       `json:"hints"`
 	Won      time.Time `json:"won"`
 }
 

@@ -25,7 +25,7 @@ type Session struct {
 	Now   func() time.Time
 
 	begun time.Time
-	hints int // number of hints
+	hints int
 	won   bool
 }
 

@@ -187,7 +187,6 @@ func TestRushOneAtATime(t *testing.T) {
 	}
 }
 
-// forward passes a request on to the real shop.
 func forward(w http.ResponseWriter, r *http.Request, base string) {
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, base+r.URL.RequestURI(), r.Body)
 	if err != nil {
@@ -346,7 +345,6 @@ func TestRushGalera(t *testing.T) {
 	}
 }
 
-// rowOf returns the line of a table that begins with a word.
 func rowOf(table, word string) string {
 	for line := range strings.Lines(table) {
 		if words := strings.Fields(line); len(words) > 0 && words[0] == word {

@@ -78,7 +78,6 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page returns the records after the record with the given id.
 func (s *service) page(text string) map[string]any {
 	after, _ := strconv.Atoi(text)
 	if s.stuckPages {

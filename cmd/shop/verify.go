@@ -172,7 +172,6 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	return exitOf(report)
 }
 
-// checkFronts checks the flags of the sold-out check and of the admission control.
 func (o *verifyOptions) checkFronts() error {
 	if err := checkAdmission(o.admission); err != nil {
 		return err

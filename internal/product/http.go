@@ -150,7 +150,6 @@ func ReadBody(c *gin.Context, example string, v any) bool {
 	return err == nil
 }
 
-// writeUnread answers with the reason why a body was not read.
 func writeUnread(c *gin.Context, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {

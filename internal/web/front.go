@@ -6,7 +6,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// newFront returns the layers that a buyer passes before a strategy.
 func (s *Shop) newFront() purchase.Front {
 	c := s.config
 	f := purchase.Front{Orders: s.engine.Causal}

@@ -17,7 +17,7 @@ type Answer struct {
 	ID         int64     // id of the sale's record
 	Start      time.Time // the buy was in flight from Start to End; zero if unknown
 	End        time.Time
-	IsDeferred bool // the shop refused this buyer, and the run ended before the buyer's Retry-After
+	IsDeferred bool // the shop refused this buyer, and the buyer's Retry-After was not over when the run ended
 	Status     int  // of the HTTP response; 0 if there was none
 	IsLost     bool // the connection broke before the answer: the shop may have sold or not
 }
@@ -43,8 +43,8 @@ type Sale struct {
 // Compare compares the answers with the records, by record id.
 //
 // The result lost is the number of receipts without a record of the same buyer and the same units. The result
-// untold is the number of records that no receipt names. A buyer answered purchase.Unknown may have one such
-// record, which does not count.
+// untold is the number of these buyers' records that no receipt names. A buyer answered
+// purchase.Unknown may have one such record, which does not count.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
 	spare := map[string]int64{} // per buyer: how many records may exist without a receipt, one for each answer Unknown
@@ -190,8 +190,8 @@ func (e *Evidence) Count(answers []Answer) {
 	}
 }
 
-// IsError reports whether the answer is an error of the shop itself. A shop answers 503 if one of
-// its servers is unavailable, and 4xx or 501 if it does not know the request.
+// IsError reports whether the answer is an error of the shop itself. 503 is not: it means that a server is
+// unavailable. 4xx and 501 are not: they mean that the shop does not know the request.
 func (a Answer) IsError() bool {
 	return a.Outcome == purchase.Failed && (a.Status == http.StatusOK ||
 		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable)

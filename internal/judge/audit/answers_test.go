@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// TestCompare: a record matches one receipt, of the buyer that asked. The shop must have reported each record
+// TestCompare: a record matches one receipt, that of its own buyer. The shop must have reported each record
 // to its buyer.
 func TestCompare(t *testing.T) {
 	sold := func(asked string, id int64) Answer { return Answer{Purchaser: asked, Outcome: purchase.Sold, ID: id} }

@@ -25,7 +25,7 @@ type Sums struct {
 	UnitsSold  int64 `json:"units_sold"` // sum of the records' units
 	Oversold   int64 `json:"oversold"`   // max(0, UnitsSold - Stocked)
 	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is correct
-	Duplicates int64 `json:"duplicates"` // records beyond the first with their Idempotency-Key
+	Duplicates int64 `json:"duplicates"` // records beyond the first with the same Idempotency-Key
 
 	Diverged string `json:"diverged,omitempty"` // how stock and records of the nodes differ; "" if they agree in time
 }
@@ -142,7 +142,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%s asked for, %d stocked: the demand was not above the stock", Count(e.Demand-e.Unread, "unit"), r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, "no sale was acknowledged, and " + e.lostAnswers()
-	case r.UnitsSold == 0 && e.SoldOut > 0: // each of them asked for more units than were free
+	case r.UnitsSold == 0 && e.SoldOut > 0: // each refused buyer asked for more units than were free
 		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused, and each asked for more units than were free of the %d that are left", were(e.SoldOut), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
@@ -152,7 +152,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, were(e.Unanswered) + " neither served nor refused"
 	case r.Leftover > 0 && e.Unanswered > 0:
 		return verdict.Inconclusive, fmt.Sprintf("%s and %s got no answer", r.left(), Count(e.Unanswered+e.Unheard, "buyer"))
-	case r.Leftover > 0 && e.SoldOut == 0: // otherwise each refused buyer asked for more units than were free
+	case r.Leftover > 0 && e.SoldOut == 0: // with SoldOut > 0, each refused buyer asked for more units than were free
 		return verdict.Inconclusive, r.left() + " and no buyer was refused" + e.unheard()
 	}
 	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()

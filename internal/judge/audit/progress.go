@@ -15,40 +15,40 @@ import (
 //
 // A served buyer was sold a unit, was answered sold out, or lost its lock.
 type Progress struct {
-	// Usual is the usual duration of a purchase in this run: the median over all sales. The time of a sale
-	// counts from the previous served buyer or from the buyer's own start, whichever is later. 0 without sales.
+	// Usual is the median duration of the run's sales, 0 without sales. A sale begins when its buyer sends the
+	// request or when the previous buyer is served, whichever is later.
 	Usual time.Duration
-	// Idle is the longest interval in which buyers waited and none was served. To find the longest, ProgressOf
-	// subtracts the time without a processor.
+	// Idle is the duration of an interval in which buyers waited and none was served: of all such intervals,
+	// the one in which the judge had a processor for the longest time.
 	Idle time.Duration
 	// Starved is the part of Idle in which the judge got no processor.
 	Starved time.Duration
-	// Waiting is the number of buyers that waited during all of Idle.
+	// Waiting is the number of buyers that waited during the whole interval of Idle.
 	Waiting int
-	// Silence is the longest such interval without that subtraction, and SilenceStarved its part without a
-	// processor. Silence is never shorter than Idle, and equal to it unless the machine was busy.
+	// Silence is the duration of the longest interval in which buyers waited and none was served.
+	// SilenceStarved is the part in which the judge got no processor. Silence exceeds Idle only on a busy machine.
 	Silence, SilenceStarved time.Duration
 	// Starvation is the text of pulse.Delays.Mostly for the whole burst. It is "" unless the judge got no
 	// processor for at least half of the burst.
 	Starvation string
-	// Early is the number of buyers that were answered busy in the first half of their wait, if the
-	// wait is known. Buyers that come back after Retry-After do not count.
+	// Early is the number of buyers that were answered busy in the first half of their wait, if the wait is
+	// known. Buyers whose Retry-After was not yet over at the end do not count.
 	Early int
-	// Lease is the lease of the run's locks, 0 if unknown. Wait is a buyer's wait, 0 if unknown and
-	// no buyer gave up.
+	// Lease is the duration of the run's leases, 0 if unknown. Wait is the time after which a buyer gives up;
+	// 0 if it is unknown and no buyer gave up.
 	Lease, Wait time.Duration
 }
 
-// slack times Usual is the time for which a slow strategy may serve no buyer. On a machine that gave a process
+// A slow strategy may serve no buyer for a time of slack * Usual. On a machine that gave a process
 // a fifth of two cores, single purchases took up to five times the median.
 const slack = 10
 
 // standstill is how long a busy machine may make no progress at all, for example because of its disk.
 const standstill = time.Second
 
-// ProgressOf computes the progress from a burst's answers, in any order. The arguments lease and wait are
-// those of Progress; a wait of 0 is derived from the buyers that gave up. The argument starved holds the delays
-// of the judge's process during the burst.
+// ProgressOf computes the progress from a burst's answers, in any order. The arguments lease and wait become
+// Progress.Lease and Progress.Wait. If wait is 0, ProgressOf derives Wait from the buyers that gave up. The
+// argument starved holds the delays of the judge's process during the burst.
 //
 // A buyer that gave up counts as waiting until its wait was over, and not until its answer. Buyers of a burst
 // give up all at once, and a busy machine takes time to answer all of them.
@@ -119,8 +119,8 @@ func servedAt(answers []Answer) (served []time.Time) {
 	return served
 }
 
-// patienceOf returns the wait of the buyers that gave up: the shortest of their waits above half of the
-// longest. Buyers with shorter waits were refused by admission control.
+// patienceOf returns the time after which a buyer gives up. It ignores buyers answered busy in at most half of
+// the longest time, since admission control refused those. It returns the shortest time of the others.
 func patienceOf(answers []Answer) (patience time.Duration) {
 	var longest time.Duration
 	for _, a := range answers {
@@ -137,15 +137,15 @@ func patienceOf(answers []Answer) (patience time.Duration) {
 	return patience
 }
 
-// idle returns the last part of a buyer's wait: from the previous served buyer to its own answer, or until
-// the buyer gave up.
+// idle returns the last part of a buyer's wait, in which no other buyer was served. It ends when the buyer was
+// answered or gave up.
 func (a Answer) idle(served []time.Time, patience time.Duration) (from, to time.Time) {
 	to = a.End
 	if over := a.Start.Add(patience); a.Outcome == purchase.Busy && over.Before(to) {
 		to = over
 	}
 	from = a.Start
-	next, _ := slices.BinarySearchFunc(served, to, time.Time.Compare) // served[next] is the first that is not before the end
+	next, _ := slices.BinarySearchFunc(served, to, time.Time.Compare) // served[next] is the first at or after to
 	if next > 0 && served[next-1].After(from) {
 		from = served[next-1]
 	}
@@ -162,8 +162,8 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 }
 
 // Bound returns the shortest time without a served buyer that indicates a kept lock, one that its holder does
-// not release: three quarters of a lease or of a buyer's wait, whichever is less. So a lock that is kept until
-// its lease ends exceeds Bound. It returns 0 if both are unknown.
+// not release. That is three quarters of a lease or of a buyer's wait, whichever is less, so that a lock kept
+// until its lease ends exceeds Bound. But Bound is at least pauses(). It is 0 if lease and wait are unknown.
 //
 // Half of the wait would be too short: with ZooKeeper on a tenth of one core, a working lock served no buyer
 // for 3.1 s of a wait of 5 s.
@@ -196,7 +196,7 @@ func (p Progress) Stuck() string {
 	return text
 }
 
-// exceeds reports whether a time without a served buyer is longer than Bound.
+// exceeds reports whether a time without a served buyer is at least Bound. It returns false if that is unknown.
 func (p Progress) exceeds(silent time.Duration) bool {
 	bound := p.Bound()
 	return p.Usual > 0 && bound > 0 && silent >= bound

@@ -60,7 +60,7 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	switch {
 	case err != nil && c.Status == "":
 		c = j.failed(err)
-	case err != nil: // the verdict stands; for example, a server does not stop
+	case err != nil: // for example, a server did not stop: the verdict stands
 		j.Warn("%s: %s", c.Name, oneLine(err))
 	}
 	if ctx.Err() != nil && c.Status != result.Broken {
@@ -139,7 +139,7 @@ func rules(w *explore.Witness) []string {
 }
 
 // show sets the witness of a check, with the file and the command of this run. A witness from the baseline
-// has those of another run, where --out and the flags may differ.
+// names the file and the command of another run, whose --out and flags may differ.
 func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 	rule := ""
 	if len(w.Rules) > 0 {

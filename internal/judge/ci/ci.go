@@ -26,10 +26,10 @@ type Config struct {
 	Apps   []App
 	Target *Target // nil: no running service
 	Shard  Shard   // the zero value: all checks
-	Strict bool    // a break that the baseline also has fails the run, too
+	Strict bool    // a break fails the run even if it is in the baseline
 
 	Baseline *result.Baseline // nil: none
-	Out      string           // folder of the replay files, as the commands name it
+	Out      string           // folder of the replay files, as it appears in the printed commands
 	Cache    string           // folder of earlier results; "": none
 	Root     string           // folder of the repository, to which files are relative
 	Shop     string           // version of this program

@@ -30,7 +30,6 @@ never:
   - SELECT * FROM items WHERE stock < 0
 `
 
-// newJob returns the job of a program in a new folder.
 func newJob(t *testing.T, text string) *appJob {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())

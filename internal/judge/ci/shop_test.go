@@ -43,7 +43,6 @@ func (r ciRepository) write(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(r.folder, name), []byte(text), 0o600))
 }
 
-// use replaces oversell.yaml.
 func (r ciRepository) use(t *testing.T, mode string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../examples/python/" + mode + ".yaml")
@@ -51,7 +50,6 @@ func (r ciRepository) use(t *testing.T, mode string) {
 	r.write(t, "oversell.yaml", strings.ReplaceAll(string(text), "../schema.sql", "schema.sql"))
 }
 
-// check runs shop ci in the folder.
 func (r ciRepository) check(t *testing.T, env []string, args ...string) (code int, stdout, stderr string, _ result.Result) {
 	t.Helper()
 	cmd := shoptest.Command(t, append([]string{"ci"}, args...)...)

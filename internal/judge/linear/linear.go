@@ -78,15 +78,15 @@ func CountsOf(admitsFirst, leftLags, writesLater bool) Counts {
 //
 // Admits is for a strategy that takes units from its own counter before the sale is certain
 // (Traits.AdmitsFirst), and returns them if the buyer leaves or the database refuses. Meanwhile the counter is
-// too low, so left may be too small, and sold out may come too early. The model only requires that no sale
-// takes units that are not there.
+// too low: Left may be too small, and a buyer may be refused as sold out too early. The model only requires that
+// no sale takes units that are not there.
 //
-// Lags is for a strategy that does not yet subtract sales in flight from left (Traits.LeftLags): left may be
-// too large, but sold out is exact.
+// Lags is for a strategy that does not yet subtract sales in flight from Left (Traits.LeftLags). Left may be
+// too large, but a buyer is refused as sold out only if too few units are left.
 //
 // Reserves is for a strategy that admits an order and writes it later (Traits.WritesLater). If the shop
 // loses an admitted order, the outcome is unknown and there is no record. Until then the order has reserved its
-// units. So sold out may come too early, by no more units than such orders asked for.
+// units. So a buyer may be refused as sold out although units are left: those that such orders reserved.
 func stockModel(stock int64, counts Counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
@@ -183,7 +183,7 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 }
 
 // impossible reports whether no order can exist, without a search: more units sold than stocked,
-// or two sales with the same left, although the counter only goes down.
+// or two sales with the same Left, although the counter only goes down.
 func impossible(buys []Buy, stock int64, counts Counts) bool {
 	sold := int64(0)
 	seen := map[int64]bool{}
@@ -204,9 +204,9 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 }
 
 // Settle uses the records to decide each buy with an unknown outcome. If the buyer has a record, the buy
-// becomes a sale at some time after Call. Otherwise Settle drops it, and adds its units to Reserved of each buy
-// that was refused as sold out after its Call. If a buyer has more answers sold than records, Settle drops the
-// surplus answers: they repeat an order, and rush.Orders judges them.
+// becomes a sale at some time after Call. Otherwise Settle drops the buy. It adds the units to Reserved of each
+// buy that was refused as sold out after the dropped buy's Call. If a buyer has more answers sold than
+// records, Settle drops the surplus answers: they repeat an order, and rush.Orders judges them.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}
 	var dropped []Buy

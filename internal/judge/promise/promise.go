@@ -20,7 +20,7 @@ type Condition string
 const (
 	Rush         Condition = "rush"          // many buyers at one process
 	Units        Condition = "units"         // the same, and each asks for two or fourteen units
-	TwoProducts  Condition = "two-products"  // the same for two products in turn, which must not wait for each other
+	TwoProducts  Condition = "two-products"  // the same for two products in turn; buyers of one must not wait for those of the other
 	TwoProcesses Condition = "two-processes" // the same, distributed over two processes
 )
 

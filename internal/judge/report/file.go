@@ -59,7 +59,6 @@ func Save(files []File, d Document, stdout io.Writer) (err error) {
 	return err
 }
 
-// resolvePath returns the absolute path of the file without symbolic links.
 func resolvePath(path string) string {
 	if path == "-" {
 		return path

@@ -119,7 +119,6 @@ func cellText(c Cell) string {
 	return escape(c.Text)
 }
 
-// groups writes the cases until the limit is reached.
 func (b *markdown) groups(d Document) {
 	for i, g := range d.Groups {
 		cases := d.in(i)

@@ -13,7 +13,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// document returns a document with every kind of content.
 func document() report.Document {
 	return report.Document{
 		Command: "shop try", Title: "A title", Lead: "2 things on <one> engine", Took: 1500 * time.Millisecond, Started: time.Unix(0, 0),

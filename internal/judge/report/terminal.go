@@ -50,8 +50,8 @@ func (t Table) Terminal(look Look) string {
 	return trailing.ReplaceAllString(w.Render(), "")
 }
 
-// Terminal returns the cell's text with its colour: green for holds, grey for a promised break, yellow for a
-// cell that proves nothing, otherwise red.
+// Terminal returns the cell's text with its colour: green for holds, grey for a violation that was promised,
+// yellow for a cell that proves nothing, otherwise red.
 func (c Cell) Terminal(look Look) string {
 	word := c.Text
 	switch {

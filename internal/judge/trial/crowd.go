@@ -203,7 +203,7 @@ func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
 }
 
 // TargetPromise returns the promise for a target's cell. The target's own promise has priority. Otherwise a
-// catalogue strategy that holds in a rush must hold under the other faults at a target, too, since each is
+// catalogue strategy that holds in a rush must also hold under each fault at a target, since the fault is
 // injected into a rush. The catalogue's promises under faults assume two processes, so they do not apply. A
 // strategy that breaks in a rush has no promise under a fault. A strategy without any promise is expected to
 // hold.

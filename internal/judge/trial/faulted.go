@@ -36,7 +36,7 @@ type crowds struct {
 	mu       sync.Mutex
 	strategy string             // of the current crowd; "" once it is judged
 	last     string             // strategy of the last crowd
-	field    *fault.RunningRush // the current crowd, for the faults; may be nil
+	field    *fault.RunningRush // the current crowd as the faults see it; may be nil
 	asked    []string           // faults that the live page requests for the next crowd
 	striking sync.WaitGroup
 	missed   string // why the rush's fault did not take effect in the last crowd; "" if it did
@@ -162,8 +162,7 @@ func needsOf(name string) []lockstrategy.Need {
 	return entry.Needs
 }
 
-// StrikeTimes sets the shops' times for a fault: a lease must be able to end while a buyer waits
-// for it.
+// StrikeTimes sets the shops' wait and lease for a fault, so that a lease can end while a buyer waits for it.
 func (o *Crowd) StrikeTimes() {
 	if o.Fault != "" {
 		times := fault.DefaultTimes()
@@ -241,7 +240,7 @@ func (c *crowds) leave() {
 	c.field = nil
 }
 
-// proven returns an inconclusive result if the crowd held but the requested fault did not take
+// proven returns an inconclusive result if the crowd showed no violation and the requested fault did not take
 // effect.
 func (c *crowds) proven(r rush.Result) rush.Result {
 	c.mu.Lock()

@@ -73,7 +73,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 			watch.Judged(result)
 		}
 		if o.Fault != "" {
-			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept until then
+			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept for a buyer's whole wait
 		}
 		config.FaultTookEffect, result.Promise = nil, ""
 		if result.Verdict == verdict.Holds {

@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Storefront is what the buyers of a crowd connect to: the shop's processes, or a target.
+// A Storefront contains the servers that a crowd's buyers connect to: the shop's processes, or a target.
 type Storefront struct {
 	Engine   string
 	Database string   // its name in promises; "" for a target
@@ -153,8 +153,8 @@ func (s *Storefront) serveHere(e *engine.Engine, flags web.Config) error {
 }
 
 // ServeChildren starts n `shop serve` processes of this binary on the engine's servers, each with its own
-// pool and memory. If record is not nil, it receives each line of their histories. Then the children also
-// accept commands to stop buyers, and their links to the servers can be cut.
+// pool and memory. If record is not nil, it receives each line of their histories, the children also accept
+// commands to stop buyers, and their links to the servers can be cut.
 func (s *Storefront) ServeChildren(ctx context.Context, e *engine.Engine, f web.Config, n int, record func(process int, line []byte)) error {
 	group, err := localserver.NewGroup()
 	if err != nil {

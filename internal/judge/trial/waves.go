@@ -23,9 +23,9 @@ func (w Wave) String() string {
 // each strategy. The first round has all buyers, so that the shops open all their connections.
 var shares = []float64{1, 0.25, 0.5, 0.75}
 
-// Waves yields the crowds of a rush: one of each strategy. With For, it yields further rounds with other
-// numbers of buyers until the time is over. With Every, only some rounds have the fault: the second one, and
-// then the first one after each interval. These rounds have all buyers.
+// Waves yields the crowds of a rush: one of each strategy. If o.For is set, it yields further rounds with other
+// numbers of buyers until that time is over. If o.Every is set, only some rounds have the fault: the second one,
+// and then the first one after each interval. The rounds with the fault have all buyers.
 func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
 	least := 1 // minimum number of rounds
 	if o.Every > 0 {

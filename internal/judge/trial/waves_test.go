@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/promise"
 )
 
-// TestWaves: without For, each strategy has one wave with all buyers. With For, the number of buyers changes
-// and the demand stays above the stock. With Every, the second round has the fault.
+// TestWaves: without Crowd.For, each strategy has one wave with all buyers. With it, the number of buyers changes
+// and the demand stays above the stock. With Crowd.Every, the second round has the fault.
 func TestWaves(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b"}

@@ -10,8 +10,8 @@ import (
 // overlap by chance, especially on a busy machine.
 const Crowds = 3
 
-// mostPlays is the maximum number of plays. If only timing contradicts the promise in the last play, one
-// more follows.
+// mostPlays is the maximum number of plays. Only if timing alone contradicts the promise in the last of them,
+// Confirm adds one more.
 const mostPlays = Crowds + 1
 
 // A Play is the result of a crowd or of a cell that was played once.

@@ -26,7 +26,7 @@ type Cell struct {
 
 	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers under the fault and after it
 	Lost         int64                   `json:"lost"`                 // of those, sales without a record
-	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each was seen, if the cell was played more than once
+	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each verdict was seen, if the cell was played more than once
 	NoPromise    string                  `json:"no_promise,omitempty"` // why there is no promise
 	BoundMS      int64                   `json:"next_sale_bound_ms"`   // upper limit of next_sale_ms; 0 without a fault
 
@@ -42,7 +42,7 @@ type Cell struct {
 	Witness    *DrawnWitness `json:"witness,omitempty"`     // of an exploration that found a violation
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
-	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why not
+	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why the answer is no
 
 	disturbance string // reason why the play proves nothing
 	isCertain   bool   // the verdict needs no second play
@@ -75,7 +75,7 @@ func (c *Cell) Settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && !c.goesOn && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
 }
 
-// rushed copies a rush's own verdict. processes is 0 for a target, which does not report it.
+// rushed copies a rush's own verdict. processes is 0 for a target, which does not report its number.
 func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
 	c.playedBy(r)

@@ -229,7 +229,6 @@ func TestHoldings(t *testing.T) {
 	}
 }
 
-// fourCells returns a report with a cell of each kind.
 func fourCells() Report {
 	r := Report{Engine: "local", Started: time.Unix(0, 0), Cells: []Cell{
 		{Strategy: "redis", Fault: "pause", Promise: verdict.Oversold, Verdict: verdict.Drifted, Evidence: "1 update <lost>", Replay: "shop verify"},
@@ -244,7 +243,6 @@ func fourCells() Report {
 	return r
 }
 
-// write writes the report in the format of an ending.
 func write(w io.Writer, r Report, ending string) error {
 	format, err := report.ByEnding("report" + ending)
 	if err != nil {

@@ -24,7 +24,7 @@ func processesOf(f promise.Condition) int {
 
 // Sizes of the rushes: enough buyers to interfere with each other, and more demand than stock.
 const (
-	unitsStock, unitsBuyers = 201, 90 // they ask for 720 units; see sizes
+	unitsStock, unitsBuyers = 201, 90 // the buyers ask for 720 units; see sizes
 	firstStock, secondStock = 30, 20
 	productsBuyers          = 100 // half of them for each product
 	keyedStock, keyedOrders = 32, 36

@@ -128,7 +128,6 @@ func (c presented) field() report.Cell {
 	return report.Cell{Text: c.counted(), Status: c.status(), Case: c.Strategy + "-" + string(c.Fault)}
 }
 
-// shown returns the verdict, or a text if there is none.
 func (c presented) shown() string {
 	if c.HarnessError != "" {
 		return "harness error"

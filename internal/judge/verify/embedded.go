@@ -100,8 +100,8 @@ func (c Config) start(engineName string) *oneByOne {
 	return &oneByOne{c, Report{Engine: engineName, Command: c.Command, Started: time.Now()}}
 }
 
-// add adds a cell. If the harness failed without an interruption, the cell says so and failed is true: the
-// servers of that cell must not be used again.
+// add adds a cell. If the harness failed without an interruption, the cell says so. Then add returns true, and
+// the servers of that cell must not be used again.
 func (r *oneByOne) add(ctx context.Context, start time.Time, cell Cell, err error) (failed bool, _ error) {
 	if err != nil {
 		if ctx.Err() != nil {

@@ -132,10 +132,11 @@ type exploration struct {
 // search would take too many runs. Each search is complete, so the extent depends on the strategy and not on
 // the machine's speed.
 //
-// Without an event run allows at least two preemptions, which break a majority lock that needs too few
-// nodes. With an event it allows at least one. If a buyer has several commands in flight, to the nodes of a
-// lock or by a worker, there are too many schedules. Then the last search allows two preemptions, or none with
-// an event. If a violation is promised, it allows one preemption with an event, and only buyer 1 may begin.
+// Without an event, run allows at least two preemptions: two break a majority lock that needs too few nodes.
+// With an event, it allows at least one. If a buyer has several commands in flight, to the nodes of a lock or
+// by a worker, there are too many schedules. Then run allows no more than these minimums, and no preemption
+// with an event if the strategy is promised to hold. Without that promise, only buyer 1 may begin a schedule
+// with preemptions.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	x.Symmetry = wide

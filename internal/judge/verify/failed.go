@@ -16,7 +16,7 @@ const likelyCauses = "likely causes: a random key or name in a command, a lock o
 // starved reports whether a play failed only because the machine was busy: a time limit ended before the
 // fault, while this process mostly had no processor. It returns the inconclusive cell. The servers share the
 // machine and the priority, so such a play proves nothing. On an idle machine, the strategy may have caused the
-// same error, so the instrument has failed.
+// same error, so the caller reports a failed instrument.
 func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ Cell, is bool) {
 	busy := delays.Mostly(start, end)
 	if busy == "" || !errors.As(err, new(*rush.TimeoutError)) {

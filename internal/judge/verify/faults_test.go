@@ -76,7 +76,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// builtShop launches the built program.
 func builtShop(t *testing.T) fault.Launch {
 	path := shoptest.Path(t)
 	return func(times fault.Times) *exec.Cmd {
@@ -86,7 +85,6 @@ func builtShop(t *testing.T) fault.Launch {
 	}
 }
 
-// play plays cells on private servers.
 func play(t *testing.T, rows []verify.Strategy, times fault.Times, launch fault.Launch, faults ...promise.Condition) verify.Report {
 	t.Helper()
 	report, err := verify.Config{

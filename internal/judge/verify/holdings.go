@@ -18,7 +18,7 @@ type Holding struct {
 	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
 }
 
-// Values of Holding.Ended that are not kinds of history.
+// Values of Holding.Ended that are not kinds of history events.
 const (
 	endedKilled  = "killed"
 	endedNever   = "never"

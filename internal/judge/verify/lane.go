@@ -44,7 +44,7 @@ type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
-	subject string // the subject that the pair was started for
+	subject string // name of the strategy that the pair was started for
 	needs   []lockstrategy.Need
 	times   fault.Times // of the pair
 }
@@ -170,7 +170,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err != nil {
 		return err
 	}
-	if j.name != promise.Duplicates { // there, one purchaser buys at two processes at once, which a history cannot distinguish
+	if j.name != promise.Duplicates { // else one purchaser buys at two processes at once, which a history cannot distinguish
 		l.pair.RecordTo(log)
 	}
 	if j.fault.Inject == nil {

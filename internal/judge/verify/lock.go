@@ -12,7 +12,7 @@ import (
 // LockRules are the promises of the lock itself under one condition. The zero value promises nothing.
 type LockRules struct {
 	Excludes bool // there is at most one holder at a time
-	Keeps    bool // a holder keeps the lock to the end of its section
+	Keeps    bool // a holder keeps the lock to the end of its critical section
 }
 
 // judgeLock judges the history of the lock: when it was acquired, released, and known to be lost.
@@ -44,8 +44,9 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// overlapping returns the first overlap of two holdings as two, and the first one that proves nothing as late.
-// A buyer in a killed process counts as no holder, since it cannot write.
+// overlapping returns two overlaps of holdings: the first that proves two holders, and the first that does not,
+// because the old holder may have reported its loss late. A buyer in a killed process counts as no holder, since
+// it cannot write.
 func overlapping(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {

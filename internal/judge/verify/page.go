@@ -159,7 +159,7 @@ func longest(columns ...groups) *group {
 }
 
 // shorten makes the page show the number of conditions instead of their names. A row shortens only one
-// group, so a reader can find its conditions: they are all that the row does not name.
+// group, so a reader can find its conditions: all those that the row does not name.
 func (g *group) shorten(played int) {
 	switch n := len(g.conditions); {
 	case n < 3:

@@ -63,7 +63,7 @@ func (r Report) Sort() (s Sorted) {
 	return s
 }
 
-// free counts the cells without a promise, which always count as promised.
+// free counts the cells in Kept that have no promise.
 func (s Sorted) free() (n int) {
 	for _, c := range s.Kept {
 		if c.Promise == "" {
@@ -92,8 +92,8 @@ func (r *Report) ForgetHistories() {
 	}
 }
 
-// leaveOutRows adds one line to LeftOut with the strategies that have no cell and are in no other line. has
-// reports whether a strategy has a cell. If no strategy has one, other lines give the reason.
+// leaveOutRows adds one line to LeftOut with the strategies that have no cell and are in no other line. The
+// function has reports whether a strategy has a cell. If no strategy has one, other lines give the reason.
 func (r *Report) leaveOutRows(strategies []Strategy, has func(name string) bool) {
 	named := map[string]bool{}
 	for _, line := range r.LeftOut {

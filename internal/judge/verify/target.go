@@ -48,8 +48,8 @@ const (
 // after it has served a whole later burst.
 const finishTimeout = 10 * time.Second
 
-// Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so that a web
-// page gets no rush. It ignores other errors, since a shop may not know the product yet.
+// Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so that an
+// ordinary web site gets no rush. It ignores other errors, since a shop may not know the product yet.
 func (t *Target) Check(ctx context.Context) error {
 	_, err := t.Audit(ctx, t.Product)
 	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
@@ -100,7 +100,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := rushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
-	config.Counts = linear.Unspecified // a target may determine left some time after its sale
+	config.Counts = linear.Unspecified // a target may count the remaining units some time after its sale
 	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)
 	if err == nil {

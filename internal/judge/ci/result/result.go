@@ -23,7 +23,7 @@ type Result struct {
 	Started    time.Time `json:"started"`
 	Seconds    float64   `json:"seconds"`
 	Shard      string    `json:"shard,omitempty"` // "1/3"; "" if the checks were not divided
-	Strict     bool      `json:"strict"`          // a break that the baseline also has fails the run, too
+	Strict     bool      `json:"strict"`          // a break fails the run even if it is in the baseline
 	OK         bool      `json:"ok"`              // exit code 0
 	Exit       int       `json:"exit"`            // exit code of the command
 	Checks     []Check   `json:"checks"`

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// breaks is a check that breaks rules.
 func breaks(rules ...string) Check {
 	return Check{Name: "a.yaml", Kind: Explore, Status: Broken, Verdict: verdict.Broken, Why: "why", Complete: true, Witness: &BreakingSchedule{Rules: rules}}
 }

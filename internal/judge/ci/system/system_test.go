@@ -16,7 +16,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// env returns an environment.
 func env(pairs ...string) Env {
 	return func(name string) string {
 		for _, pair := range pairs {
@@ -28,7 +27,6 @@ func env(pairs ...string) Env {
 	}
 }
 
-// broken is a result with one break.
 func broken() result.Result {
 	return result.Result{Checks: []result.Check{{
 		Name: "oversell.yaml", Kind: result.Explore, File: "oversell.yaml", Line: 15, Status: result.Broken, Verdict: "broken",
@@ -37,7 +35,6 @@ func broken() result.Result {
 	}}}
 }
 
-// write writes a file in a new folder.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -186,7 +183,6 @@ func (f *forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// publication returns the publication of a job at a pull request.
 func (f *forge) publication(t *testing.T, summary string) Publication {
 	event := write(t, "event.json", `{"action": "opened", "pull_request": {"number": 7}}`)
 	return Publication{

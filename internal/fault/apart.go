@@ -14,12 +14,12 @@ import (
 
 // Apart checks that a lock on one product does not block another product. It stops a buyer of the testbed's
 // product at its COMMIT in shop A, where the buyer keeps its lock and its rows. Meanwhile each shop must sell a
-// unit of the other product. Both products have stock, and the log is new.
+// unit of the other product. Both products must have stock, and the log must be new.
 //
 // Apart does not judge speed. If a buyer of the other product is not served, or only after half of the
-// holder's lease, Apart sends another buyer once the holder has gone on. If that buyer is served in a quarter
-// of the time, the holder blocked the first one, and facts.Stalled says so. Otherwise facts.Missed gives the
-// reason.
+// holder's lease, Apart sends each shop another buyer once the holder has gone on. If these are served in a
+// quarter of the first one's time, the holder blocked the first one, and facts.Stalled says so. Otherwise
+// facts.Missed gives the reason.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()

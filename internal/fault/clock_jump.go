@@ -13,7 +13,7 @@ import (
 
 // clockJump sets the wall clock of the lock server an hour ahead while the holder is stopped at its COMMIT.
 // Redis expires keys by that clock. If there are several lock servers, only a bare majority grants the lock,
-// and the clock of one of these jumps.
+// and the clock of one of its servers jumps.
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is in its critical section",

@@ -33,7 +33,7 @@ func (s *sqlServer) clustered() (cluster, bool) {
 	return c, ok
 }
 
-// errNoCluster is a harness error: Fault.On limits these faults to clusters.
+// errNoCluster is an error of the harness, since Fault.On limits the faults of nodes to clusters.
 var errNoCluster = errors.New("this database is no cluster")
 
 // clusterPatience is how long a cluster may take to notice that a node has gone, or to bring it
@@ -95,7 +95,7 @@ func goesOn(ctx context.Context, l *load) (sold int64) {
 	return l.sold.Load() - before
 }
 
-// insideCommit stops a buyer of A at its COMMIT, takes A's node away with lose, and lets the buyer go on.
+// insideCommit stops a buyer of A at its COMMIT, calls lose to take A's node away, and lets the buyer go on.
 func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err

@@ -49,8 +49,8 @@ func clusterDown() Fault {
 	}
 }
 
-// killOthers kills all primaries except one. While they restart one by one, a replica of the last may be
-// elected.
+// killOthers kills all primaries except one. While they restart one by one, a replica of the last one to
+// return may be elected.
 func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
 	all, err := g.primaries(ctx)
 	g.asked = true
@@ -73,8 +73,8 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// bounded proves that the shop answered buyers in time that Redis is down: it sold no unit, and no answer
-// took longer than a buyer's wait.
+// bounded proves that the shop answered buyers in time that Redis is down: it sold no unit, and each answer came
+// within a buyer's wait plus answerMargin/2.
 func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {

@@ -55,7 +55,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	if err := t.release(); err != nil {
 		return "", err
 	}
-	// A slow machine sells the unit in far less than half of a buyer's wait. Stuck buyers take all of it.
+	// Even a slow machine sells the unit in far less than half of a buyer's wait. Stuck buyers take the whole wait.
 	limit := t.Times.Wait / 2
 	answer, ended := seen(ctx, t, limit, holder, history.Return)
 	switch {

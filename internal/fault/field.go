@@ -21,8 +21,8 @@ type Field interface {
 	// release lets the stopped buyer go on.
 	release() error
 
-	// others lets other buyers buy while one is stopped. It returns after the first sales, or after the time
-	// longest. In a running rush it takes at least the time shortest.
+	// others lets other buyers buy while one is stopped. It returns after the first sales, or if there are
+	// none within the duration longest. In a running rush, shortest is its minimum duration.
 	others(ctx context.Context, shortest, longest time.Duration)
 
 	// process returns the process of the stopped buyer.
@@ -54,7 +54,7 @@ type Process interface {
 	StartAgain(ctx context.Context) error
 	Freeze() error
 	Thaw() error
-	// Answers reports whether the process answers before the time within is over.
+	// Answers reports whether the process answers within a duration.
 	Answers(ctx context.Context, within time.Duration) bool
 }
 
@@ -73,8 +73,8 @@ func (r *repairs) repair(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// until polls a condition every few milliseconds. It returns false after the time within, and stops at an
-// error.
+// until polls a condition every few milliseconds. It returns false if the condition is still false after the
+// duration within. It stops at an error.
 func until(ctx context.Context, within time.Duration, is func() (bool, error)) (bool, error) {
 	for deadline := time.Now().Add(within); ; pauseFor(ctx, 5*time.Millisecond) {
 		if so, err := is(); so || err != nil || time.Now().After(deadline) || ctx.Err() != nil {

@@ -52,8 +52,8 @@ func (t *Testbed) coordinators() map[lockstrategy.Need]string {
 	return there
 }
 
-// revoke revokes the lease of the first entry in the product's queue. gone reports whether the server has
-// forgotten the lease and the entry.
+// revoke revokes the lease of the first entry in the product's queue. The result gone reports whether the server
+// has forgotten the lease and the entry.
 func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gone bool, err error) {
 	if first, err = lock.holder(ctx, t.Product); err != nil {
 		return first, false, err
@@ -85,8 +85,8 @@ type place struct {
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
 
-// coordinatorOf connects to the coordinator that the strategy needs. The map there contains the address for
-// each need.
+// coordinatorOf connects to the coordinator that the strategy needs. The argument there is a map from each need
+// to an address.
 func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
 		switch addr := there[need]; {

@@ -13,8 +13,8 @@ import (
 )
 
 // others sends buyers to B while the holder is stopped. It returns when one of them has bought a unit or
-// waits for the row that the holder has locked. Otherwise it returns after the time longest, since a lock that
-// works lets no buyer in.
+// waits for the row that the holder has locked. If no buyer gets the lock within the duration longest,
+// others returns, since a lock that works lets no buyer in.
 func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 	for i := range 3 {
 		t.buyers.send(ctx, t.B, fmt.Sprintf("next-%d", i))
@@ -43,7 +43,7 @@ func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }
 
-// nextSold reports whether one of these buyers bought a unit.
+// nextSold reports whether one of the buyers that others sent has bought a unit.
 func nextSold(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return isNext(e) && e.Outcome == string(purchase.Sold) })
 }

@@ -58,7 +58,7 @@ func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant,
 
 // holdBarely stops the holder of a lock on several nodes. While the holder acquires the lock, holdBarely
 // cuts a minority of the nodes off from its shop, so that it gets a bare majority. A lock that needs all nodes
-// cannot be acquired then. In that case holdBarely reconnects the nodes, and how says so.
+// cannot be acquired then. In that case holdBarely reconnects the nodes, and the text how says so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	nodes := t.A.nodes()
 	spare := nodes[len(nodes)-minority(len(nodes)):]
@@ -85,8 +85,8 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	return how + "; a second node restarted empty, since their number is even", restart(t.Servers.nodes[1])
 }
 
-// heldOn says how many nodes have the holder's lock. These faults apply to two locks: one gets a
-// bare majority, the other all nodes. Any other number is an error.
+// heldOn says how many nodes have the holder's lock. A number other than a bare majority or all nodes is an
+// error.
 func heldOn(on grant) (how string, _ error) {
 	switch {
 	case on.isBare():

@@ -31,8 +31,8 @@ type outage struct {
 	meanwhile      func(l *load) // called under load, during the outage; nil waits until buyers are refused
 }
 
-// inject takes the server away, calls meanwhile, and brings the server back. gone reports whether
-// the server was really unreachable.
+// inject takes the server away, calls meanwhile, and brings the server back. The result gone reports
+// whether the server was really unreachable.
 func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	if err := o.lose(); err != nil {
 		return false, err
@@ -87,7 +87,7 @@ func underLoad(server string, before int64, gone bool, cut int, refused int64) (
 		before, cut, server, refused), nil
 }
 
-// underWay counts the buyers without an answer at that moment.
+// underWay counts the buyers without an answer at a moment.
 func underWay(answers []buyers.Answer, at time.Time) (n int) {
 	for _, a := range answers {
 		if a.Start.Before(at) && a.End.After(at) {
@@ -161,8 +161,8 @@ func (l *load) awaitSold(ctx context.Context, n int64) {
 	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
 }
 
-// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms: a
-// strategy may make buyers wait for the server.
+// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms, since
+// a strategy may make buyers wait for the server.
 func (l *load) awaitRefused(ctx context.Context) {
 	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)

@@ -51,7 +51,7 @@ func heal(t *Testbed, links testbed.Links) {
 	t.afterwards(func(ctx context.Context) error { links.Heal(ctx); return nil })
 }
 
-// parted proves a partition by the numbers of servers that answered before it and through it.
+// parted proves a partition by the numbers of servers that answered before it and through the cut links.
 func parted(all, before, through int) (proof string, _ error) {
 	if before < all || through > 0 {
 		return "", missed("%d of %d lock servers answered before the partition and %d through it", before, all, through)

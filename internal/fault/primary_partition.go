@@ -83,7 +83,7 @@ func (g *redisGroup) awaitCopies(ctx context.Context, product string, written ma
 }
 
 // deaf makes the server refuse new connections and closes those of the sentinels. The shops'
-// connections stay, and so does one connection that undoes all this.
+// connections stay, and so does one connection that undoes this later.
 func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 	c := r.client()
 	conn := c.Conn()

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	panic(http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 }
 
-// proven fails the test unless err is ErrMissed exactly when the fault missed.
+// proven fails the test unless err is nil for a fault that took effect (struck), and ErrMissed for any other.
 func proven(t *testing.T, name, proof string, err error, struck bool) {
 	t.Helper()
 	want := ""

@@ -99,7 +99,7 @@ func (g *redisGroup) tried(ctx context.Context, product string, before map[strin
 	return err
 }
 
-// electionAfter takes a primary away with lose and waits until another is elected in its place.
+// electionAfter calls lose to take a primary away, and waits until another is elected in its place.
 func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what string, deadline time.Time, lose func() error) (*redisNode, error) {
 	g := t.Servers.redises
 	before, err := g.primaries(ctx)
@@ -161,7 +161,7 @@ func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.
 	}, err
 }
 
-// electedSince waits for a primary that is not one of before.
+// electedSince waits for a primary that is not in the list before.
 func (g *redisGroup) electedSince(ctx context.Context, before []*redisNode, deadline time.Time) (elected *redisNode, _ error) {
 	_, _ = until(ctx, time.Until(deadline), func() (bool, error) {
 		now, _ := g.primaries(ctx) // an error comes from a dead server

@@ -123,7 +123,7 @@ func offset(replication, field string) int64 {
 }
 
 // promote makes the replica a primary, kills the old one, and redirects the links. The shops have no Redis
-// only for a moment, and a client's retry bridges it.
+// only for a moment, and a client's retry bridges that moment.
 func (s *redisServers) promote(ctx context.Context, links testbed.Links) error {
 	c := s.replica.client()
 	defer c.Close()

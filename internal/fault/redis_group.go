@@ -108,7 +108,7 @@ func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisN
 	return keeper, keys, nil
 }
 
-// part disconnects all replicas, until follow.
+// part disconnects all replicas until follow is called.
 func (g *redisGroup) part(ctx context.Context) error {
 	all, err := g.primaries(ctx)
 	for _, node := range all {

@@ -18,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// startGroup starts a Redis of that topology.
 func startGroup(t *testing.T, kind string) *Servers {
 	t.Helper()
 	server, err := localserver.RedisNamed(kind)

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// clientOf returns a client without password that never sends a command again. The caller must close it.
+// clientOf returns a client without password that never repeats a command. The caller must close it.
 func clientOf(address string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 }
@@ -39,7 +39,7 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 	defer client.Close()
 	c := client.Conn()
 	defer c.Close()
-	_ = c.ReadOnly(ctx) // lets a replica of a cluster answer, too; an error elsewhere
+	_ = c.ReadOnly(ctx) // lets a replica of a cluster answer, too; other servers return an error
 	keys := map[string]string{}
 	for all := c.Scan(ctx, 0, "*"+product+"*", 1000).Iterator(); ; {
 		if !all.Next(ctx) {

@@ -74,8 +74,8 @@ func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, e
 }
 
 // passOn lets other buyers try, then lets the holder go on. If Redis is several servers, it first waits
-// until shop B finds Redis ready. held is when the holder was stopped. If half of the lease is over by then,
-// the fault has missed: another buyer might get in because the lease ends.
+// until shop B finds Redis ready. held is when the holder was stopped. If half of the lease is over when
+// B is ready, the fault has missed: another buyer might get in because the lease ends.
 func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	if within := t.Times.within(); t.Servers.redises != nil && (!t.B.Ready(ctx, within) || time.Since(held) > within) {
 		return missed("Redis did not serve again within %s, half of the holder's lease", within)

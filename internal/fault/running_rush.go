@@ -116,8 +116,8 @@ func (r *RunningRush) setting() Setting {
 	return Setting{Times: r.times, Product: r.product, Write: r.write, InRush: true}
 }
 
-// hold stops the first buyer of the first process that reaches the failpoint. It fails if no buyer does
-// within a buyer's wait.
+// hold stops the first buyer of the first process that reaches the failpoint. It fails if no buyer
+// reaches it within a buyer's wait.
 func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
 	r.mu.Lock()
 	r.waiting = true

@@ -113,14 +113,12 @@ func (h *CellShop) recordTo(log *history.Log) {
 	h.log = log
 }
 
-// arm makes the buyer stop at the failpoint.
 func (h *CellShop) arm(purchaser string, at failpoint.Point) error {
 	return h.Tell("hold " + purchaser + " " + string(at))
 }
 
 func (h *CellShop) release(purchaser string) error { return h.Tell("go " + purchaser) }
 
-// stop kills the process and cuts its links.
 func (h *CellShop) stop() {
 	h.recordTo(nil)
 	h.Discard()

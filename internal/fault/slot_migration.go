@@ -66,7 +66,7 @@ func slotMigration() Fault {
 }
 
 // movedTo proves that no key is left on the old node and at least one is on the new node. Values may
-// have changed, and a used key may be gone.
+// have changed, and some keys may have been deleted.
 func movedTo(before, left, there map[string]string) (proof string, _ error) {
 	moved := 0
 	for key := range before {

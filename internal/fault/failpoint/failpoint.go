@@ -115,7 +115,7 @@ func (s *Set) connected(more int64) {
 	s.mostConns = max(s.mostConns, s.conns)
 }
 
-// Now returns the time for strategies: this machine's, unless the command clock has moved it. The
+// Now returns the time for strategies: this machine's, unless the command "clock" has moved it. The
 // history keeps this machine's time, since it compares processes.
 func (s *Set) Now() time.Time {
 	s.mu.Lock()

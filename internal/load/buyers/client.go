@@ -44,8 +44,8 @@ type once struct{ *http.Transport }
 
 // RoundTrip sends a request with a body that cannot be read again, so that net/http does not repeat it
 // (Request.isReplayable). For that, a GET, HEAD or OPTIONS gets an empty body. The sent bytes stay the same:
-// with the encoding "identity" the transport announces no body. Without it, the transport reads ahead for 200
-// ms. On a busy machine it then sends an empty chunk, which many servers take for the next request.
+// with the encoding "identity" the transport announces no body. Without this encoding, the transport reads
+// ahead for 200 ms. On a busy machine it then sends an empty chunk, which many servers take for the next request.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(request.Context()) // a copy
 	request.GetBody = nil
@@ -80,8 +80,8 @@ func (c *Client) Send(ctx context.Context, request *http.Request) Exchange {
 	return exchange(ctx, c.http.Transport.RoundTrip, request, func(func() bool) {})
 }
 
-// follow sends a request and follows redirects. After it has sent the request, it calls out with a function
-// hangUp. That function closes the connection, and reports whether it did so before the answer began.
+// follow sends a request and follows redirects. After it has sent the request, it passes a function hangUp to
+// the function out. hangUp closes the connection, and reports whether it did so before the answer began.
 func (c *Client) follow(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
 	return exchange(ctx, c.http.Do, request, out)
 }

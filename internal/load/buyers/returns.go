@@ -15,7 +15,7 @@ const (
 	mostAway  = 5 * time.Minute        // from the first request to the last one
 )
 
-// retryAfter returns how long a buyer must stay away by the header Retry-After (RFC 9110, 10.2.3), which
+// retryAfter returns how long a buyer must stay away, from the header Retry-After (RFC 9110, 10.2.3), which
 // contains seconds or a date. The server's clock determines the date, so retryAfter compares it with the header
 // Date, or with now if there is none. ok is false without a valid Retry-After.
 func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
@@ -35,7 +35,7 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 
 // ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes back. It does
 // not come back if it has waited in the shop for half of Patience, if the shop has served no buyer for as long
-// as Timeout, or if going has ended.
+// as Timeout, or if the context going has ended.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0

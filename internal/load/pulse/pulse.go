@@ -86,7 +86,7 @@ func (p *Pulse) Delays() Delays {
 }
 
 // Since returns the time since start without the time in which this process got no processor. The pulse must
-// have started before that.
+// have started before start.
 func (p *Pulse) Since(start time.Time) time.Duration {
 	p.look()
 	p.mu.Lock()
@@ -145,7 +145,7 @@ func (d Delays) Within(from, to time.Time) (sum time.Duration) {
 }
 
 // Mostly describes the delays if they fill at least half of the time between from and to. Otherwise it returns
-// "". After such delays, a healthy server had at most half of the time before a time-out.
+// "". With such delays, even a healthy server may have had only half of a time limit.
 func (d Delays) Mostly(from, to time.Time) string {
 	if sum := d.Within(from, to); sum == 0 || 2*sum < to.Sub(from) {
 		return ""

@@ -19,8 +19,8 @@ import (
 // they can be sold. A buyer of few units may have been refused correctly while a larger order was
 // under way.
 //
-// If the burst was refused as sold out while other orders may have reserved units, one buyer sends the same
-// order again. If it is refused, too, the units that are left have leaked.
+// If buyers were refused as sold out while other orders may have reserved units, one buyer sends the same order
+// again. If it is refused, too, the units that are left have leaked.
 func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers.Answer, _ error) {
 	gaveUp := func(a buyers.Answer) bool {
 		return a.Outcome == purchase.Busy || a.Outcome == purchase.LockLost
@@ -48,7 +48,7 @@ func (c Config) after(ctx context.Context, crowd []buyers.Answer) (late []buyers
 }
 
 // mayHaveReserved reports whether orders without a sale may explain refusals as sold out. It returns
-// false if a buyer has waited for an answer until its time-out: another buyer would wait as long.
+// false if a buyer has waited for an answer until its time-out, since the next buyer would wait as long.
 func mayHaveReserved(crowd []buyers.Answer) bool {
 	has := func(is func(a buyers.Answer) bool) bool { return slices.ContainsFunc(crowd, is) }
 	return has(func(a buyers.Answer) bool { return a.Outcome == purchase.SoldOut }) &&

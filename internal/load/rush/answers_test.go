@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// A crier is a market. Its field instead is a function that answers every tenth buyer, or all buyers.
+// A crier is a market. Its function "instead" answers every tenth buyer, or all buyers.
 type crier struct {
 	market
 	all     bool

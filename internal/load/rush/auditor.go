@@ -38,8 +38,8 @@ type Database struct {
 	// Nodes returns the servers of a cluster, which are read separately. It is nil or returns none if there is
 	// one server. DB sees everything that was committed at any of them.
 	Nodes func() ([]*gorm.DB, error)
-	// AgreeWithin is how long the stock and records of the nodes may differ: a sale may still be
-	// under way when the first node is read. 0 means 15 s.
+	// AgreeWithin is how long the stock and records of the nodes may differ, since a sale may still
+	// be under way when the first node is read. 0 means 15 s.
 	AgreeWithin time.Duration
 }
 
@@ -131,8 +131,8 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 const settleTimeout = 10 * time.Second
 
 // settle audits a product after all buyers are done. isDoubtful means that some buyers got no answer, so the
-// shop may still be working. Then settle repeats the audit for up to 10 s, until two consecutive reports are
-// equal and stock and records agree. An oversold product never agrees, so settle does not wait for that.
+// shop may still be working. In that case settle repeats the audit for up to 10 s, until two consecutive
+// reports are equal and stock and records agree. It does not wait for an oversold product, which never agrees.
 func settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Sums, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)

@@ -14,7 +14,7 @@ import (
 type interrupted struct {
 	market
 	cut    int64 // number of buyers that the fault answers with an error
-	leaks  int64 // units that they reserve and do not give back
+	leaks  int64 // units that these buyers reserve and do not give back
 	errors int64 // errors after the fault
 
 	door          sync.Mutex

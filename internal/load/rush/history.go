@@ -14,8 +14,8 @@ import (
 const smallPage = 9
 
 // readHistory compares the shop's GET /purchase_history, page by page, with sales, the records in its database.
-// A service that is audited over HTTP has no second list. A buyer without an answer may be recorded meanwhile,
-// so the history may show records that only a later read of the database finds.
+// It is only for our own database: a service that is audited over HTTP has no second list to compare. A buyer
+// without an answer may be recorded meanwhile, so the history may show a record that is not in sales.
 func (c Config) readHistory(ctx context.Context, r *Result, sales map[int64]audit.Sale) error {
 	if r.Verdict.IsBreak() {
 		return nil

@@ -119,8 +119,7 @@ func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict
 }
 
 // JudgeRepeats takes the verdict of stock and records, and returns a worse one if a repeated order breaks its
-// promise. The verdict Lost stays, since it is worse than all of these. A break stays if an order is only
-// unclear.
+// promise. The verdict Lost stays, and any other break stays unless an order was sold more than once.
 func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	notBroken := v == verdict.Holds || v == verdict.Inconclusive
 	switch {

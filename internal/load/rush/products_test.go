@@ -227,7 +227,7 @@ func TestJudgedLate(t *testing.T) {
 	}
 }
 
-// TestReceipts: rush judges left and waited_ms of the receipts when stock and records are right.
+// TestReceipts: rush judges "left" and "waited_ms" of the receipts when stock and records are right.
 func TestReceipts(t *testing.T) {
 	sold := func(purchaser string, id, from, to int64, receipt string) buyers.Answer {
 		a := buy(purchaser, purchase.Sold, id, from, to)

@@ -32,15 +32,15 @@ func noteOf(a buyers.Answer) (n note) {
 const clockSlack = 100 * time.Millisecond
 
 // receipts judges the members of receipts that do not identify the sale. stock is the number of units on sale.
-// counts says how exactly the member left reflects the stock.
+// counts says how exactly the member "left" reflects the stock.
 type receipts struct {
 	stock  int64
 	counts linear.Counts
 }
 
-// untrue describes a member of a receipt that cannot be true, or returns "". The member left must be between 0
-// and the stock. If the counts are specified, the sale's own units reduce this maximum. waited_ms must not
-// exceed the time of the request. Both must equal the values of the record, if the record contains them.
+// untrue describes a member of a receipt that cannot be true, or returns "". "left" must be between 0 and the
+// stock, or the stock minus the sale's own units unless counts is Unspecified. "waited_ms" must not exceed the
+// time of the request. Both members must equal the record's, if the record contains them.
 func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	n, most := noteOf(a), of.stock
 	if of.counts != linear.Unspecified {

@@ -39,8 +39,8 @@ const (
 // times for each process, since a process may remember "sold out". Each restock finds some units
 // sold and some left, and buyers inside if Config.Inside allows that. Restocks returns r if every
 // burst buys the whole stock. Otherwise it returns the result of the burst that did not; its reason
-// begins with "after a restock" or "during a restock". If no restock met a buyer, that result is
-// inconclusive: r holds for its burst, and restocks with buyers inside were not tested.
+// begins with "after a restock" or "during a restock". If the service refused each
+// restock with buyers inside, the result is inconclusive, since such restocks were not tested.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
 	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
@@ -183,7 +183,7 @@ func (c Config) restocks(ctx context.Context, wait func() error) (audited audit.
 			return audited, met, err
 		}
 		err := c.Shelf.Restock(ctx, c.Product, metStock-1-i)
-		if errors.As(err, new(*TimeoutError)) { // refused because of the buyers
+		if errors.As(err, new(*TimeoutError)) { // refused because of the buyers inside
 			continue
 		}
 		if err == nil {

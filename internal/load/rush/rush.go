@@ -49,7 +49,7 @@ type Config struct {
 	Progress func(answered int)
 	Send     Generator // nil: buyers.Sender.AtOnce. It cannot be combined with Duration.
 	Inside   Inside    // buyers that may be inside during a restock
-	// Counts says how exactly the member left of a receipt reflects the stock. Unspecified: rush does not look
+	// Counts says how exactly "left" in a receipt reflects the stock. Unspecified: rush does not look
 	// for an order of the buys that explains the answers.
 	Counts linear.Counts
 

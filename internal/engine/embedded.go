@@ -29,7 +29,7 @@ func startEmbedded(e *Engine) error {
 	var nodes []*miniredis.Miniredis
 	count := 1
 	if needs := e.URLs.Needs; needs == nil || slices.Contains(needs, "redlock") {
-		count += RedlockNodes // the explorer reads the stacks of their goroutines, too, at each step
+		count += RedlockNodes // unneeded nodes would slow the explorer, which reads the stacks of their goroutines at each step
 	}
 	for range count {
 		port, err := localserver.FreePort()

@@ -50,7 +50,7 @@ type Config struct {
 	Redlock []string // redis://[:password@]host:port[/db], each once; empty for none
 
 	LocalRedis string   // with Local: one of localserver.RedisServers; "" for a single one
-	Needs      []string // the lock servers to start, of LockServerNeeds; nil for all. Embedded has redis and redlock
+	Needs      []string // the lock servers to start, of LockServerNeeds; nil for all. Embedded starts only redis and redlock
 
 	Zookeeper []string      // host:port of each server of one ensemble; empty for none
 	Etcd      []string      // host:port or http(s)://host:port of one cluster; empty for none
@@ -60,8 +60,8 @@ type Config struct {
 	// leases explicitly.
 	Still bool
 
-	// Process is the index of this process, from 0. With several hosts in DB, the process begins at host
-	// Process modulo the number of hosts.
+	// Process is the index of this process, from 0. With several hosts in DB, the process begins at the
+	// host with the index Process modulo the number of hosts.
 	Process int
 
 	Wait  time.Duration // maximum wait of a buyer; a row lock wait in the database ends shortly after
@@ -146,8 +146,8 @@ type Engine struct {
 	// Killable is the database server that this engine started; nil if it started none or several.
 	Killable Restartable
 
-	// Disposable means that only this engine uses the database, which is deleted afterwards. Then settings for
-	// crash safety and the counting of ids may be changed.
+	// Disposable means that only this engine uses the database, which is deleted afterwards. Then its settings
+	// for crash safety and its counters of ids may be changed.
 	Disposable bool
 
 	// Warnings contains one line for each setting that works but should be changed.
@@ -209,7 +209,6 @@ func reach(ctx context.Context, e *Engine) error {
 	return ping(ctx, e)
 }
 
-// pingDatabase checks that the database answers and accepts writes.
 func (e *Engine) pingDatabase(ctx context.Context) error {
 	question := dialect.Of(e.Admin).TakesWrites
 	if question == "" {
@@ -295,7 +294,7 @@ func inTime(question func(context.Context) error) func(context.Context) error {
 }
 
 // pingRedlock returns nil if a majority of the nodes answers. It waits for all of them until ctx ends, since
-// a client must not be changed while a question is on its way.
+// the caller may then add a hook to a client, which must not happen during a question.
 func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {

@@ -111,8 +111,8 @@ func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool
 	return all
 }
 
-// newMySQLConnector returns a connector of the one server, or of several. With several it starts at
-// index first and uses the first that accepts statements.
+// newMySQLConnector returns a connector for one server or several. With several, it tries them from the index
+// first on, and uses the first server that accepts statements.
 func newMySQLConnector(configs []*mysqldriver.Config, first int, certifies bool) (driver.Connector, error) {
 	if len(configs) == 1 && !certifies {
 		return mysqldriver.NewConnector(configs[0])

@@ -24,14 +24,14 @@ type nodes struct {
 	mu     sync.Mutex
 	at     int               // index of the node for new connections
 	failed map[int]time.Time // last failure of a node, by index
-	asked  time.Time         // last check of the nodes before at
+	asked  time.Time         // last check of the nodes that the process prefers to the present one
 }
 
 const (
 	// nodeTimeout limits the time in which a node accepts a connection and a first statement. A
 	// frozen node accepts connections and stays silent.
 	nodeTimeout = 3 * time.Second
-	// nodeRest is the time for which a failed node is tried last.
+	// nodeRest is the time after a failure in which a node is tried last.
 	nodeRest = 5 * time.Second
 )
 
@@ -90,7 +90,7 @@ func (n *nodes) stays(i int) bool {
 	return i == n.at
 }
 
-// back moves the process to the first live node before index from.
+// back moves the process to the first live node that it prefers to its present node, the one at index from.
 func (n *nodes) back(from int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(from)*nodeTimeout)
 	defer cancel()
@@ -211,8 +211,8 @@ const (
 	refused = 1213
 )
 
-// seen inspects the error of a statement. A node that refuses statements has executed nothing. seen then
-// discards the connection, and the next one goes to another node.
+// seen inspects the error of a statement. If the node refuses statements, it has executed nothing. In that case
+// seen discards the connection, so that the next connection goes to another node.
 func (c *nodeConn) seen(err error) error {
 	var said *mysqldriver.MySQLError
 	if errors.As(err, &said) && said.Number == notReady {

@@ -86,7 +86,7 @@ const maxRedirects = 5
 // answer. The library would repeat it up to maxRedirects times, also on other nodes, whatever
 // MaxRetries says. A lock's script must not run twice.
 //
-// Instead, the client asks again which node serves which slot, since the node may be gone.
+// Instead, the client asks again which node serves which slot, since a node may be gone.
 type onceOnCluster struct{ client *redis.ClusterClient }
 
 // DialHook implements redis.Hook.

@@ -55,7 +55,8 @@ func openSentinel(ctx context.Context, e *Engine) error {
 }
 
 // sentinelDialer returns dial with another dialer for the sentinels. For a new connection, the library
-// asks its sentinel twice and then all of them. If one hangs, a quarter of a buyer's wait is left.
+// asks its sentinel twice and then all of them. Each answer may take a quarter of a buyer's wait, so that a
+// quarter is left if one sentinel hangs.
 func (c Config) sentinelDialer(sentinels []string, dial dialFunc) dialFunc {
 	patience := c.Wait / 4
 	toSentinel := c.redisDialer(&redis.Options{DialTimeout: patience})

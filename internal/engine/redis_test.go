@@ -36,7 +36,6 @@ func openRedis(t *testing.T, url string) (*engine.Engine, error) {
 	return e, err
 }
 
-// service starts a Redis of that topology for one test.
 func service(t *testing.T, kind string) localserver.RedisService {
 	t.Helper()
 	server, err := localserver.RedisNamed(kind)
@@ -241,7 +240,6 @@ func TestStalePrimary(t *testing.T) {
 	}
 }
 
-// within calls f until it returns nil, for up to a minute.
 func within(t *testing.T, what string, f func() error) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -3,7 +3,7 @@
 //
 // A database is one short file and one line in All. Other packages have their own file for it:
 // internal/engine opens it, internal/testbed/localserver starts it, internal/engine/sqlerror reads
-// its errors. No package compares names.
+// its errors. No package compares the names of databases.
 package dialect
 
 import (

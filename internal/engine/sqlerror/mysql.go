@@ -36,5 +36,4 @@ func mysqlAmbiguous(err error) bool {
 	return errors.As(err, &my) && my.Number == 1180
 }
 
-// mysqlBroken reports whether the driver lost its connection.
 func mysqlBroken(err error) bool { return errors.Is(err, mysql.ErrInvalidConn) }

@@ -47,7 +47,6 @@ func postgresAmbiguous(err error) bool {
 	return errors.As(err, &pg) && (pg.SeverityUnlocalized != "ERROR" || pg.Code == "40003" || strings.HasPrefix(pg.Code, "08"))
 }
 
-// postgresBroken reports whether a connection failed or broke.
 func postgresBroken(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) || errors.Is(err, pgconn.ErrConnClosed)

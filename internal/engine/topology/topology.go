@@ -42,7 +42,7 @@ const (
 // OnConn calls fn with one connection to the server of the key, and returns the error of fn. WAIT needs
 // that, since it counts the replicas that have the writes of its own connection. If the server refuses
 // the script because the slot has moved, OnConn calls fn again; the script had no effect. While the
-// slot moves (ASK), fn gets a connection to the named server, if the client knows it.
+// slot moves, fn gets a connection to the server that the answer ASK names, if the client knows it.
 func OnConn(ctx context.Context, c redis.UniversalClient, key string, fn func(*redis.Conn) error) error {
 	cluster, several := c.(*redis.ClusterClient)
 	if !several {
@@ -123,9 +123,9 @@ func (askingFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 // Wait sends WAIT and returns the number of replicas that have the writes of the connection. The server answers
-// when enough replicas have them, or after within (at least 1 ms). The ReadTimeout of the client limits the
-// wait for that answer and must be longer than within. redis.Conn.Wait would use a limit of within plus 10 s,
-// and a silent server would delay a buyer for that long.
+// when enough replicas have them, or after the duration within (at least 1 ms). The ReadTimeout of the
+// client limits the wait for that answer and must be longer than within. redis.Conn.Wait would use a limit of
+// within plus 10 s, and a silent server would delay a buyer for that long.
 func Wait(ctx context.Context, conn *redis.Conn, replicas int, within time.Duration) (int64, error) {
 	return conn.Do(ctx, "WAIT", replicas, max(within.Milliseconds(), 1)).Int64() // 0 would wait forever
 }

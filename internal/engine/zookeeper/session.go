@@ -92,7 +92,7 @@ func (s *Session) event(e zk.Event) {
 	s.doubt = make(chan struct{})
 }
 
-// handshake limits the wait for the first answer on a connection. Then the client tries the next
+// handshake limits the wait for the first answer on a connection. After it, the client tries the next
 // server. A server that has just started may accept a connection and never answer. The library would
 // wait for ten receive time-outs, nearly seven times the session time-out.
 const handshake = 5 * time.Second

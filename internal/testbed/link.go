@@ -57,7 +57,7 @@ func (l *Link) Cut() { l.proxy.Stop() }
 // Mend undoes Cut.
 func (l *Link) Mend() error {
 	err := l.proxy.Start()
-	// Another process that looks for a free port may use it for a moment.
+	// Another process that looks for a free port may use the link's port for a moment.
 	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && tries < 100; tries++ {
 		time.Sleep(50 * time.Millisecond)
 		err = l.proxy.Start()

@@ -44,7 +44,7 @@ func (f folder) copyData(from folder) error {
 
 // run runs a program as the user until it ends, and returns its output. An error contains the last
 // lines of its output. The program is a child of the group, like a server. Otherwise an installer
-// script would outlive a SIGKILL of this process, and create the folder again after the janitor.
+// script would outlive a SIGKILL of this process, and create the folder again after the janitor removed it.
 func (f folder) run(g *Group, command ...string) (said string, err error) {
 	log, err := os.Create(f.file("run.log"))
 	if err != nil {

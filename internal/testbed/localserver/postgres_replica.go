@@ -82,7 +82,7 @@ func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) 
 	return replica, p.await("a replica follows", "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = '"+state+"'")
 }
 
-// Alone also ends the COMMITs that wait for a replica.
+// Alone makes every COMMIT wait for no replica, including those that already wait.
 func (p *Postgres) Alone() error {
 	ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
 	defer cancel()
@@ -107,7 +107,6 @@ func (p *Postgres) Remove() error {
 	return errors.Join(err, os.RemoveAll(p.in.path))
 }
 
-// await repeats a query until it returns true.
 func (p *Postgres) await(what, query string) error {
 	deadline := time.Now().Add(replicaTimeout)
 	for {

@@ -34,7 +34,6 @@ func newServer(g *Group, name string, in folder, port int) Server {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// lastWords returns the last errors in its log.
 func (s *Server) lastWords() string { return lastWords(s.in.file("log")) }
 
 // Start starts or restarts the server, and returns when it serves.
@@ -136,7 +135,7 @@ func onFreePorts[Server any](g *Group, n int, start func(ports []int) (Server, e
 
 // FreePort returns a free loopback port below the range that the kernel gives to clients. That range
 // begins at 32768 on Linux (ip(7), ip_local_port_range) and at 49152 elsewhere (RFC 6335). A client could
-// take a port of that range while its server is down. A client that connects to an unused port of the
+// take a server's port in that range while the server is down. A client that connects to an unused port of the
 // range may even get that port as its own, and connect to itself.
 func FreePort() (int, error) {
 	port, reserved, err := freePort()

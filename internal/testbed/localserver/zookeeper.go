@@ -105,7 +105,8 @@ func zookeeperClassPath() (string, error) {
 	return "", fmt.Errorf("zookeeper: %w; get it with: %s", ErrMissing, installZookeeper)
 }
 
-// ping returns nil if the server serves clients. It answers "ruok" earlier, and without a leader.
+// ping returns nil if the server serves clients. It does not use "ruok", since a server without a leader answers
+// that.
 func (z *Zookeeper) ping() error {
 	answer, err := z.srvr()
 	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {

@@ -119,8 +119,8 @@ func servedAt(answers []Answer) (served []time.Time) {
 	return served
 }
 
-// patienceOf returns the time after which a buyer gives up. It ignores buyers answered busy in at most half of
-// the longest time, since admission control refused those. It returns the shortest time of the others.
+// patienceOf returns the time after which a buyer gives up. That is the shortest wait of a buyer answered busy,
+// except for waits of at most half of the longest one, which admission control has cut short.
 func patienceOf(answers []Answer) (patience time.Duration) {
 	var longest time.Duration
 	for _, a := range answers {

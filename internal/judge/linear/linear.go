@@ -206,7 +206,7 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 // Settle uses the records to decide each buy with an unknown outcome. If the buyer has a record, the buy
 // becomes a sale at some time after Call. Otherwise Settle drops the buy. It adds the units to Reserved of each
 // buy that was refused as sold out after the dropped buy's Call. If a buyer has more answers sold than
-// records, Settle drops the surplus answers: they repeat an order, and rush.Orders judges them.
+// records, Settle drops the surplus answers: they repeat an order, and rush.RepeatedOrders judges them.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}
 	var dropped []Buy

@@ -62,7 +62,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		}
 	}
 	switch {
-	case err == nil && byHand(): // no promise covers a fault at any moment, with leases of any length
+	case err == nil && byHand(): // no promise covers a fault that is injected at any moment, with leases of any length
 		result.Promise = ""
 		result.Reason += "; a fault was injected by hand, so no promise applies"
 		watch.Judged(result)

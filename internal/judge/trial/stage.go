@@ -81,7 +81,7 @@ func (s Stage) Command(r runs.Request) string {
 	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // SQLite ignores this number
 		conns = s.Conns
 	}
-	if r.Fault != "" { // StrikeTimes sets these for a fault
+	if r.Fault != "" { // StrikeTimes sets wait and lease for a fault
 		settings.Wait, settings.LeaseTTL = preset.Wait, preset.LeaseTTL
 	}
 	for _, f := range []struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Storefront contains the servers that a crowd's buyers connect to: the shop's processes, or a target.
+// A Storefront is the shop that a crowd's buyers connect to: processes of our shop, or a target.
 type Storefront struct {
 	Engine   string
 	Database string   // its name in promises; "" for a target

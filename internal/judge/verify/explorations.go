@@ -54,7 +54,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 				return err
 			}
 			if failed {
-				_ = e.Close() // the failed run may have left something in it
+				_ = e.Close() // the failed run may have left something in the engine
 				e = nil
 			}
 		}

@@ -170,7 +170,7 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	if err != nil {
 		return err
 	}
-	if j.name != promise.Duplicates { // else one purchaser buys at two processes at once, which a history cannot distinguish
+	if j.name != promise.Duplicates { // under Duplicates, a purchaser buys at two processes at once, which a history cannot distinguish
 		l.pair.RecordTo(log)
 	}
 	if j.fault.Inject == nil {

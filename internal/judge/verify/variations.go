@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A variation is a short further search in the cell explore.
+// A variation is a short further search for the condition "explore".
 type variation struct {
 	flags  string                                               // flags of shop explore
 	holds  func(entry lockstrategy.Entry, database string) bool // reports whether the strategy promises to hold in this search

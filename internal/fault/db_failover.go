@@ -118,8 +118,8 @@ func (f *following) end(context.Context) error {
 	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
-// behind restarts both shops. Each then connects to addresses through links of its own, and not to the
-// database itself.
+// behind restarts both shops. Each then connects to the given addresses through links of its own, and not
+// to the database itself.
 func behind(ctx context.Context, t *Testbed, addresses ...string) error {
 	t.Servers.front = addresses
 	t.afterwards(func(context.Context) error { t.Servers.front = nil; return nil })

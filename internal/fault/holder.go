@@ -57,14 +57,14 @@ func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 
 func (t *Testbed) release() error { return t.A.release(holder) }
 
-// staysHeld waits until a time and reports whether the holder stayed stopped.
+// staysHeld waits until the given time and reports whether the holder stayed stopped.
 func (t *Testbed) staysHeld(ctx context.Context, until time.Time) bool {
 	seen(ctx, t, time.Until(until), holder, history.Answered, history.Resumed)
 	_, ended := seen(ctx, t, time.Millisecond, holder, history.Resumed)
 	return !ended
 }
 
-// seen waits for an event of a buyer, at most timeout.
+// seen waits for an event of a buyer, but no longer than timeout.
 func seen(ctx context.Context, t *Testbed, timeout time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// late is the delay of each answer of a lock server. A section needs several answers and still ends
-// within its lease.
+// late is the delay of each answer of a lock server. A critical section needs several answers and
+// still ends within its lease.
 const late = 30 * time.Millisecond
 
 // latency delays each answer of the lock servers by about 30 ms while 16 buyers buy.

@@ -66,7 +66,7 @@ func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gon
 	return first, gone, err
 }
 
-// A coordinator is a server that knows the owner of each lock.
+// A coordinator is a server that knows which client holds each lock.
 type coordinator interface {
 	// holder returns the first entry in the product's queue, or ErrMissed if the queue is empty.
 	holder(ctx context.Context, product string) (place, error)
@@ -100,7 +100,7 @@ func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string
 	return nil, missed("no coordinator was there")
 }
 
-// revokedFrom proves that the server took the lease from a live process in its section.
+// revokedFrom proves that the server took the lease from a live process in its critical section.
 func revokedFrom(p place, gone, alive, open bool) (proof string, _ error) {
 	switch {
 	case !gone:

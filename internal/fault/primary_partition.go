@@ -16,7 +16,7 @@ import (
 // have the holder's lock. One of them is elected and lets the lock expire, while the shop renews it at the
 // old primary. The command WAIT cannot prevent that, since it is not a consensus protocol.
 //
-// In a cluster, such a primary refuses writes once it hears no majority.
+// In a cluster, such a primary refuses writes once it hears from no majority.
 func primaryPartition() Fault {
 	return Fault{
 		Name: "primary-partition", About: "the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary",

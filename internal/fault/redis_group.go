@@ -182,7 +182,7 @@ func (g *redisGroup) whole(ctx context.Context) error {
 	return nil
 }
 
-// watched is the part of whole for servers with sentinels.
+// watched is the method whole for servers with sentinels.
 func (g *redisGroup) watched(ctx context.Context) error {
 	primaries, err := g.primaries(ctx)
 	if err != nil {

@@ -34,7 +34,7 @@ type sqlServer struct {
 
 	db      localserver.Database
 	engine  *engine.Engine // this process's own connections
-	wait    time.Duration  // for this process's own buyers
+	wait    time.Duration  // maximum wait of this process's own buyers
 	pooling pooling
 	commits *testbed.CommitProxy // nil until a play needs it
 	front   []string             // host:port that the shops' links lead to instead of db; see behind
@@ -211,7 +211,7 @@ func (s *Servers) Restart(ctx context.Context, shop *CellShop, launch Launch, ti
 	return next, nil
 }
 
-// RecordTo sends the shops' history to that log from now on. A nil log drops it.
+// RecordTo sends the shops' history to a log from now on. A nil log drops it.
 func (p Pair) RecordTo(log *history.Log) {
 	p.A.recordTo(log)
 	p.B.recordTo(log)

@@ -106,7 +106,7 @@ func (h *CellShop) record(line []byte) {
 	}
 }
 
-// recordTo sends the shop's history to that log from now on. A nil log drops it.
+// recordTo sends the shop's history to a log from now on. A nil log drops it.
 func (h *CellShop) recordTo(log *history.Log) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

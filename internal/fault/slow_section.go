@@ -20,8 +20,8 @@ func slowSection() Fault {
 }
 
 // outlastLease also stops a second buyer, for less than that buyer's lease. Meanwhile the holder releases
-// the lock, and a third buyer tries to get it. A release that does not check the owner of the lock lets the
-// third buyer in.
+// the lock, and a third buyer tries to get it. A release that does not check whose lock it is lets the third
+// buyer in.
 func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {
 		return "", err

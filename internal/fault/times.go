@@ -35,7 +35,7 @@ func (t Times) TimesOf(f Fault, localRedis string) Times {
 	return t
 }
 
-// RushTimes are the shop's own times, for rushes: the lease is far longer than a section.
+// RushTimes are the shop's own times, for rushes: the lease is far longer than a critical section.
 func RushTimes() Times {
 	s := lockstrategy.DefaultSettings()
 	return Times{Wait: s.Wait, Lease: s.LeaseTTL}

@@ -74,7 +74,8 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 }
 
 // judgeLone judges the answer to the only buyer of a product with one unit. over is the time of the last answer
-// to the other buyers. If this buyer gave up long after over, no other buyer was in its way.
+// to the other buyers. If this buyer gave up long after over, no other buyer was in its
+// way, so the shop has stalled.
 func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
 	got := map[purchase.Outcome]verdict.Verdict{purchase.SoldOut: verdict.Leaked, purchase.Failed: verdict.Failed, purchase.Sold: verdict.Holds}[a.Outcome]
 	switch {

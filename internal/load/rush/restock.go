@@ -30,7 +30,7 @@ const (
 type Inside int
 
 const (
-	NoBuyers  Inside = iota // none: the service may not hold them back
+	NoBuyers  Inside = iota // none, since the service might not hold them back
 	OwnBuyers               // those of the process that restocks, which holds them back
 	AllBuyers               // those of any process
 )

@@ -45,7 +45,7 @@ type Result struct {
 	Crowd   int        `json:"-"` // buyers of the burst, without those after it
 	Taken   int        `json:"-"` // buyers of the burst whose answer a fault took
 
-	// FirstError is the first answer that is neither a sale nor a refusal.
+	// FirstError describes the first answer other than sold and sold out.
 	FirstError string `json:"-"`
 
 	neverReturns bool  // the shop counts a Buy in flight long after its wait
@@ -169,7 +169,7 @@ func (r Result) oneByOne() bool { return r.Verdict == verdict.Inconclusive && r.
 // Judged implements verdict.Play.
 func (r *Result) Judged() (promise, got verdict.Verdict) { return r.Promise, r.Verdict }
 
-// Disturbed implements verdict.Play. A busy machine may serve the buyers one after the other.
+// Disturbed implements verdict.Play. A busy machine may serve buyers one after the other, which proves nothing.
 func (r *Result) Disturbed() string {
 	if r.oneByOne() && r.Crowd > 1 && !r.isUnique {
 		return "no two buys were in flight at once"
@@ -177,7 +177,7 @@ func (r *Result) Disturbed() string {
 	return ""
 }
 
-// IsTimed implements verdict.Play: the machine may have stopped for seconds.
+// IsTimed implements verdict.Play. A stall depends on timing, since the machine may have stopped for seconds.
 func (r *Result) IsTimed() bool {
 	return r.Verdict == verdict.Stalled && !r.neverReturns && !r.isUnique
 }

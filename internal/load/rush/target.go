@@ -102,7 +102,7 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale
 	return t.sales(ctx, product, page)
 }
 
-// sales reads the records in pages of page records.
+// sales reads the records with a given page size.
 func (t Target) sales(ctx context.Context, product string, page int) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {

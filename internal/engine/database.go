@@ -15,7 +15,7 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// A database describes one kind of database to this package. Each has a file, and a line in databases.
+// A database describes one kind of database to this package. Each kind has a file and a line in databases().
 type database struct {
 	name    string        // name of its dialect
 	schemes []string      // schemes of its URLs

@@ -20,7 +20,7 @@ type inLine struct {
 	places *semaphore.Weighted // first in, first out (golang.org/x/sync/semaphore)
 }
 
-// stand makes the transactions of db wait in order of arrival for conns connections.
+// stand makes the transactions of db wait in order of arrival for one of conns connections.
 func stand(db *gorm.DB, pool *sql.DB, conns int) {
 	line := &inLine{pool, semaphore.NewWeighted(int64(conns))}
 	db.ConnPool, db.Statement.ConnPool = line, line

@@ -11,7 +11,7 @@ import (
 // setting belongs to another client, and a session lock is never released.
 
 // pooled reports whether the connection goes through a pooler: the server process that serves it is
-// not the one that greeted.
+// not the one that greeted the client.
 func pooled(ctx context.Context, c *pgx.ConnConfig) (bool, error) {
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {

@@ -220,7 +220,7 @@ func Redis(t *testing.T, kind string) *engine.Engine {
 	return e
 }
 
-// shares contains the services that Redis started, by topology.
+// shares contains the services that the function Redis has started, by topology.
 var shares services
 
 type services struct {

@@ -1,5 +1,5 @@
 // Package sqlerror classifies database errors by their meaning for a buyer. Only this package knows
-// the error codes of the drivers. A driver is one file, and a line in servers.
+// the error codes of the drivers. A driver is one file, and one line in the function servers.
 package sqlerror
 
 import (

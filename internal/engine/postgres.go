@@ -210,7 +210,6 @@ func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() er
 	return err
 }
 
-// migrateHint says what to do about a refused migration.
 func migrateHint(said *pgconn.PgError) string {
 	switch {
 	case said.Code != "42501": // insufficient_privilege

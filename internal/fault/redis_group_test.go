@@ -101,7 +101,6 @@ func keyAt(t *testing.T, g *redisGroup, primary *redisNode) string {
 	return ""
 }
 
-// awaitCopies waits until the replicas of the primary have the key.
 func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 	t.Helper()
 	copies := func() (n int) {

@@ -44,7 +44,6 @@ func (p *fakeProcess) Tell(command string) error {
 	return nil
 }
 
-// wentOn reports whether the stopped buyer was told to go on.
 func (p *fakeProcess) wentOn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,6 @@ func open(t *testing.T, address string) *zookeeper.Session {
 	return s
 }
 
-// answers waits until the session has a connection.
 func answers(t *testing.T, s *zookeeper.Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)

@@ -64,7 +64,6 @@ func (r ciRepository) check(t *testing.T, env []string, args ...string) (code in
 	return code, stdout, stderr, *read
 }
 
-// keep copies the result out of the folder, for --baseline.
 func (r ciRepository) keep(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.folder, "oversell-ci/result.json"))

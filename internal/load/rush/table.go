@@ -50,7 +50,6 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	return err
 }
 
-// columns returns the names of the numbers in a row.
 func (Report) columns() []string {
 	return []string{"leftover", "records", "oversold", "drift", "sold", "sold out", "busy", "errors", "p50", "p99", "purchases/s"}
 }

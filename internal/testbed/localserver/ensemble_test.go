@@ -50,7 +50,6 @@ func ensemble[M member](t *testing.T, g *Group, start func(*Group) ([]M, error))
 	}
 }
 
-// onlyLeader waits until exactly one member leads, and returns its index.
 func onlyLeader[M member](t *testing.T, members []M) int {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

@@ -22,7 +22,7 @@ type buyer struct {
 	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
-	counter  purchase.Strategy // the strategy, behind the Front of the Spec
+	counter  purchase.Strategy // the strategy, wrapped in the Front of the Spec
 	cancel   context.CancelCauseFunc
 
 	gate    []*gate.Op // commands that wait at the gate
@@ -199,7 +199,7 @@ func (all buyers) before(server string) string {
 }
 
 // pairCameTo describes the result of two commands that were released together, without values that
-// differ between runs. It returns "" for any other move.
+// differ between runs. It returns "" if the move is a single command or an event.
 func (all buyers) pairCameTo(m move) string {
 	if !m.Pair {
 		return ""
@@ -267,7 +267,7 @@ func (all buyers) where() string {
 	return strings.Join(texts, "; ")
 }
 
-// moving returns the buyers that still move.
+// moving returns the buyers that neither wait nor are done.
 func (all buyers) moving() (moving schedule.Moving) {
 	for _, b := range all {
 		if len(b.flying) > 0 && !b.blocked {

@@ -31,8 +31,8 @@ func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return
 // AfterFunc implements rlock.Clock.
 func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
 
-// A watch is the clock of one buyer's process; 0 stands for all buyers. It records each look at the
-// clock.
+// A watch is the clock of one buyer's process, or of the process of all buyers if buyer is 0. It records
+// each reading.
 type watch struct {
 	*clock
 	x     *Runner

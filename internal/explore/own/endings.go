@@ -40,7 +40,7 @@ func (p *patience) isOver() bool {
 // endings decides how long the strategy's code may take to end: less time after a schedule that
 // exceeded it.
 type endings struct {
-	isStuck bool // an earlier schedule was Final
+	isStuck bool // an earlier schedule ended with schedule.Ended.Final
 }
 
 // patience returns a patience of the given duration, or of maxAgain after a schedule that was Final.
@@ -83,8 +83,8 @@ func (e stuckError) Unwrap() []error { return []error{schedule.ErrHarness, e.wha
 // errSilent reports that a buyer has computed for longer than maxSilence.
 var errSilent = fmt.Errorf("%w: a buyer sends no command and does not wait for another one", schedule.ErrHarness)
 
-// isBreak reports whether code that still runs after the schedule is an error of the strategy. It is
-// not if a process crashed, or if the search cut the schedule short.
+// isBreak reports whether code that still runs after the schedule is an error of the strategy. It
+// returns false if a process crashed, or if the search cut the schedule short.
 func (r *run) isBreak(ctx context.Context, e *schedule.Ended, err error) bool {
 	isWhole := err == nil && !e.Pruned && !e.Cut || errors.Is(err, errSilent)
 	return isWhole && ctx.Err() == nil && !slices.ContainsFunc(r.buyers, func(b *buyer) bool { return b.crashed })

@@ -16,7 +16,7 @@ func (e events) crash(context.Context) (all []move, _ error) {
 		if b.unfinished() && !b.crashed && b.steps > 0 {
 			m := ofBuyer(schedule.Crash, b, "crashes: its connections end, it is never heard of again", e.kill)
 			switch {
-			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns the number of listeners
+			case e.x.gates.PubSub.Listens(b.id): // others can notice the crash, since PUBLISH returns the number of listeners
 				m.Global = true
 			case b.open() || b.named: // the database rolls back its transaction and frees its named lock
 				m.Effect, m.Touches = schedule.Writes, gate.SQL

@@ -40,7 +40,7 @@ func (f Front) Check(shared bool) error {
 	return nil
 }
 
-// before returns the strategy behind the front of the Spec. The front uses db.
+// before wraps a strategy, so that each purchase passes the front of the Spec first. The front uses db.
 func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	front, e := purchase.Front{Orders: db}, x.spec.Strategy
 	switch x.spec.Front {
@@ -58,9 +58,9 @@ func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	return s
 }
 
-// admissions is how many places of the admission control a buyer takes in addition to its own. So two
-// buyers need more places than there are at first, when the admission control has not measured the rate
-// of sales.
+// admissions is how many places of the admission control a buyer takes in addition to its own. Two
+// buyers then need more places than the admission control offers before it has measured the rate of
+// sales.
 const admissions = 19
 
 // newCheck returns a function that makes sold-out checks. A new check has seen a refusal already, so it

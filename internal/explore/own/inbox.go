@@ -101,8 +101,8 @@ func (in *inbox) observe(buyer int, kind lockstrategy.EventKind) {
 	}
 }
 
-// lockEvents returns the events since the last call, sorted by buyer: the schedule does not determine
-// the order in which they arrive.
+// lockEvents returns the events since the last call. It sorts them by buyer, since the schedule does not
+// determine the order in which they arrive.
 func (in *inbox) lockEvents() []lockEvent {
 	in.mu.Lock()
 	defer in.mu.Unlock()

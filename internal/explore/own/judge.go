@@ -124,8 +124,8 @@ func (all buyers) leastRefused() int64 {
 }
 
 // askLater checks units that are left although a buyer was answered "sold out", which may have been
-// true at that moment. It runs a late buyer: if that buyer cannot buy the units, they have leaked. The
-// late buyer is a run of its own, so that no time-out decides.
+// true at that moment. If a late buyer cannot buy these units, they have leaked. The late buyer buys in
+// a separate run, so that the result depends on no time-out.
 func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
 	x := j.x
 	leases, err := x.servers.leases(ctx, x.clock.Now())
@@ -164,8 +164,8 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// cleansUp names the buyer of the schedule's only event, if that is a disconnect or a raised error.
-// Then the buyer's process could release its locks. It returns "" otherwise.
+// cleansUp names the buyer of the schedule's only event, if that is a disconnect or a raised error:
+// afterwards, the buyer's process can release its locks. For other events it returns "".
 func (j judgement) cleansUp() string {
 	happened := j.r.conductor.Happened()
 	switch {

@@ -22,8 +22,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// littering sells by a guarded statement. In the transaction of a refused buyer, it calls the function
-// refuse, which may leave a lock or a transaction.
+// littering is a strategy that sells by a guarded statement. In the transaction of a refused buyer, it
+// calls the function refuse, which may leave a lock or a transaction.
 type littering struct {
 	deps   lockstrategy.Deps
 	refuse func(tx *gorm.DB)
@@ -52,8 +52,8 @@ func (s littering) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt,
 	return receipt, tx.Commit().Error
 }
 
-// explored searches the strategy's schedules. It replays and returns the witness; nil if there is no
-// violation.
+// explored searches the strategy's schedules. If there is a violation, it replays and returns the
+// witness.
 func explored(t *testing.T, e *engine.Engine, refuse func(tx *gorm.DB)) *explore.Witness {
 	t.Helper()
 	begun := time.Now()

@@ -23,8 +23,8 @@ import (
 )
 
 // TestPlanted explores copies of strategies, with and without a mistake. The explorer finds each
-// mistake, and no violation without it. The mistakes break under events that break neither a strategy
-// of the catalogue nor a patch of trackrecord/planted.
+// mistake, and no violation without it. These mistakes need events that break neither a strategy of the
+// catalogue nor a patch of trackrecord/planted.
 func TestPlanted(t *testing.T) {
 	redis := []lockstrategy.Need{lockstrategy.NeedsRedis}
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {

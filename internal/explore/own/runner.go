@@ -34,7 +34,7 @@ type Runner struct {
 
 	severalAtOnce bool // a buyer may have several commands on the way
 	outlives      bool // a process may continue after its Buy has returned
-	stated        bool // points have a state
+	stated        bool // the search can compare the states that runs reach, see prepareStates
 
 	firstID int64 // id of the next record at the start of a run; 0: the same in each run
 
@@ -122,9 +122,9 @@ func (x *Runner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareStates finds out whether points of a schedule have a state that the search can compare. On a
-// server they have one only if no other client uses the database: ids must count from the same number
-// in each run.
+// prepareStates finds out whether the search can compare the states that runs reach. On a database
+// server, it can only if no other client uses the database, since ids must count from the same number in
+// each run.
 func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	x.stated = !x.database.Blocks()
 	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {

@@ -16,23 +16,23 @@ type resting struct {
 	r             *run
 	severalAtOnce bool // a buyer may have several commands on the way
 	messages      int  // number of messages when buyer.inside was last determined
-	unblocks      bool // a command sent since then may end a wait in the database
+	unblocks      bool // a command sent since the last call of begin may end a wait in the database
 }
 
-// looksAtOnce is how often await looks at commands that probably wait, before its first pause. A look
-// takes about as long as a statement takes to reach the server.
+// looksAtOnce is how often await asks the server which commands wait before it first sleeps, if they
+// probably do. Asking takes about as long as a statement takes to reach the server.
 const looksAtOnce = 3
 
-// The scheduler sleeps for firstNap before its first look, and doubles each further sleep up to
-// longestNap. A report ends a sleep early. So a long sleep only delays the moment at which the
-// scheduler notices a wait.
+// The scheduler's first sleep lasts firstNap. Each further sleep is twice as long, up to longestNap. A
+// report of a buyer ends a sleep early. So a long sleep only delays the moment at which the scheduler
+// notices that a buyer waits.
 const (
 	firstNap   = 50 * time.Microsecond
 	longestNap = 5 * time.Millisecond
 )
 
-// napsOfACommand is the number of sleeps before await looks at commands that probably do not wait. Most
-// commands end within that time, and a look costs the server as much as a command.
+// napsOfACommand is the number of sleeps before await asks the server whether commands wait, if they
+// probably do not. Most commands end during the sleeps, and asking costs the server as much as one.
 const napsOfACommand = 5
 
 // await returns when every buyer waits at its gate, is blocked, or is done.
@@ -102,8 +102,8 @@ func (s *resting) patience() int {
 	return 1
 }
 
-// mayWait reports whether await asks the server at once which commands wait: each unanswered command
-// may need a lock, and another buyer may hold it.
+// mayWait reports whether each unanswered command may need a lock that another buyer holds. Then await
+// asks the server at once which commands wait.
 func (s *resting) mayWait() bool {
 	flying := 0
 	for _, b := range s.r.buyers {

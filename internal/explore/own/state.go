@@ -24,7 +24,7 @@ import (
 type memory struct {
 	mu    sync.Mutex
 	sum   [sha256.Size]byte
-	ahead int64 // the value of clock.ahead at the last look
+	ahead int64 // the value of clock.ahead when the process last read its clock
 }
 
 func (m *memory) hear(what string) {
@@ -33,7 +33,7 @@ func (m *memory) hear(what string) {
 	m.sum = sha256.Sum256(append(m.sum[:], what...))
 }
 
-// see adds the time of the clock if it has changed.
+// see adds the clock's time to the memory if the time has changed.
 func (m *memory) see(ahead int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ type books struct {
 	ids   []int64
 }
 
-// exactly describes a step with everything that other buyers can notice of it.
+// exactly returns a text for a step. It contains everything that other buyers can notice of the step.
 func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
@@ -212,23 +212,23 @@ func (k *knowledge) stateOf(b *buyer) string {
 	return s.String()
 }
 
-// ended reports whether the buyer's process is known to send no more commands. That is never known of a
+// ended reports whether the buyer's process certainly sends no more commands. It returns false for a
 // process with a worker or with other buyers.
 func (k *knowledge) ended(b *buyer) bool {
 	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.armed(b)) == 0 && len(b.views) == 0
 }
 
-// number is a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. A UUID with
-// a number also matches, so that its random number does not match as a time.
+// number matches a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. It also
+// matches a whole lock holder's name, UUID:digits, so that exact does not take the digits for a time.
 var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11})\b(?:-[0-9]+)?`)
 
-// timeLeft is a number that may be the remaining time of a lease, in ms. It also matches a UUID with a
-// number, as the variable number does.
+// timeLeft matches a number that may be the remaining time of a lease, in ms. Like the variable number,
+// it also matches a whole lock holder's name.
 var timeLeft = regexp.MustCompile(uuidOf + `:[0-9]+|\b[1-3][0-9]{6}\b`)
 
-// exactOf is exact for the text of a command. A lock server may answer with the remaining time of a
-// lease, which depends on the duration of the run. So exactOf rounds up a number that is just below
-// one, two or three thirds of schedule.Forever: events let a third of a lease pass at a time.
+// exactOf calls exact for the text of a command or of its answer. An answer of a lock server may contain
+// the remaining time of a lease, which depends on the speed of the run. Events let a third of a lease
+// pass at a time. So exactOf rounds up a number just below one, two or three thirds of schedule.Forever.
 func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
 	if o.Server != gate.SQL && mayHide(text) {
 		text = timeLeft.ReplaceAllStringFunc(text, func(value string) string {

@@ -27,10 +27,10 @@ const (
 	over                  // last, the timers of waiting buyers fire
 )
 
-// time lets time pass and describes the effect. If it returns false, nothing changed, so a waiting
-// buyer waits forever.
+// time makes time pass, and returns the effect in words. If it returns false, nothing changed, so a
+// waiting buyer waits forever.
 //
-// First, all leases age by a third of their TTL, and living watchdogs renew theirs. If still no buyer
+// First, all leases age by a third of their TTL, and living watchdogs renew their lease. If still no buyer
 // can move, the leases that were not renewed expire. So a lease does not expire while its holder's
 // watchdog lives.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {

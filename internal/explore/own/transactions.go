@@ -13,8 +13,8 @@ import (
 )
 
 // If statements wait in the server, the committed data and the buyers' knowledge do not determine the
-// continuation. It also depends on the locks, writes and views of open transactions, and on the queue
-// of each waiting buyer. No server reports all of that, but the statements of the transactions and
+// continuation. It also depends on the locks, writes and views of open transactions, and on the queues
+// in which buyers wait. No server reports all of that, but the statements of the transactions and
 // their order determine it. So each transaction has a history: a hash of its statements, each with the
 // committed data and the histories of all open transactions at that time. Two runs with equal histories
 // have the same locks, writes, views and queues.
@@ -32,7 +32,7 @@ type transactions struct {
 	every     bool              // the state includes order, since the histories do not cover all locks or views
 }
 
-// A history is a hash of the statements of one transaction, each with its meeting.
+// A history is a hash of the statements of one transaction, each with the meeting that it found.
 type history struct {
 	sum     [sha256.Size]byte
 	reads   bool // it has read without locking, which fixes its snapshot

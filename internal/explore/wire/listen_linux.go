@@ -91,8 +91,8 @@ func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// connect serves a connection. It lowers Busy, which accept has raised, after the program's socket has
-// raised it, too.
+// connect serves a connection. accept has raised Busy for it. connect lowers Busy as soon as the
+// program's socket has raised it instead.
 func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) error {
 	_ = c.SetNoDelay(true)
 	program, err := NewSocket(gate, c)

@@ -19,7 +19,7 @@ import (
 
 // A Protocol is a protocol between programs and a server.
 type Protocol struct {
-	Name string // "mysql", "postgres" or "redis"; used in the file and in Choice.Touches
+	Name string // "mysql", "postgres" or "redis"; used in oversell.yaml and in Choice.Touches
 	// Open begins a session between a program that has connected and the server.
 	Open func(program, server *Socket) Session
 }
@@ -60,7 +60,7 @@ type Command struct {
 	Text   string          // one line for people: the command as sent, with the values of a prepared statement filled in
 	Whole  func() string   // returns Text without a limit to its length; nil if Text is complete
 	Effect schedule.Effect // Reads only if it changes nothing and waits for no other client
-	Gated  bool            // it waits at the gate; other commands pass after the commands before them
+	Gated  bool            // it waits at the gate; any other command passes once the commands before it are answered
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
@@ -87,8 +87,8 @@ type Command struct {
 	Alters      bool // it may change rows
 	Within      bool // MySQL: a transaction may be open before it
 	Hidden      bool // it runs code of the database that its text does not show, such as a trigger
-	// InTransaction reports one statement in an open transaction of PostgreSQL, and OwnTransaction one
-	// outside. If neither is certain, both are false.
+	// For PostgreSQL, InTransaction reports one statement in an open transaction, and OwnTransaction one
+	// statement outside a transaction. If neither is certain, both are false.
 	InTransaction, OwnTransaction bool
 	Snapshots                     bool // in PostgreSQL, its transaction may be above READ COMMITTED
 	// Came is when the kernel received the command. The goroutines of two connections may handle
@@ -240,8 +240,8 @@ func (Open) Answered(*Command) {}
 func (Open) Timed() bool       { return false }
 
 // A Socket is one end of a connection. The gate can always see that bytes have come to it: they are in
-// the kernel's queue (Unread), or Gate.Busy counts the socket. It counts the socket before the bytes
-// are read, and until Rest.
+// the kernel's queue (Unread), or Gate.Busy counts the socket. Gate.Busy counts it from before the bytes
+// are read until Rest.
 type Socket struct {
 	R *bufio.Reader // uses Read
 

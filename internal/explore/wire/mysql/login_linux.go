@@ -28,7 +28,7 @@ const (
 		1<<29 // MariaDB's CLIENT_PROGRESS: progress reports in the middle of an answer
 )
 
-// Queries of the session itself.
+// Queries that the session itself sends.
 var (
 	setWait = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout=%d, lock_wait_timeout=%[1]d", int(schedule.Forever.Seconds()))
 	// The isolation level of the connection. Each server knows only one of the two variables.
@@ -36,7 +36,7 @@ var (
 	isolationMariaDB = "SELECT @@tx_isolation"
 )
 
-// query builds a COM_QUERY of the session itself.
+// query builds a COM_QUERY that the session itself sends.
 func query(sql string) []byte {
 	return appendPacket(nil, 0, append([]byte{comQuery}, sql...))
 }
@@ -131,8 +131,8 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 }
 
 // reply removes capabilities from the program's answer, in place, since some clients set capabilities
-// that the server has not offered (mysql2). It fails if the program wants TLS or the protocol of before
-// MySQL 4.1.
+// that the server has not offered (mysql2). It fails if the program wants TLS, or the protocol that
+// MySQL used before version 4.1.
 func reply(raw, payload []byte) error {
 	switch {
 	case len(payload) < 4:
@@ -171,8 +171,8 @@ func (l login) refuse(sequence byte, why error) {
 }
 
 // authenticate relays packets until the server sends OK or ERR. It returns the OK without relaying it.
-// It supports every plugin in which the program answers each packet of the server. One packet may stay
-// unanswered: caching_sha2_password sends the bytes 1 3 before OK if it has cached the password.
+// It supports every plugin in which the program answers each packet of the server. It also supports
+// caching_sha2_password, which sends an unanswered packet, 1 3, before OK if it has cached the password.
 func (l login) authenticate() (ok []byte, err error) {
 	for {
 		raw, payload, err := readPacket(l.server.R)

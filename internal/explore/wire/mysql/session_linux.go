@@ -72,7 +72,7 @@ type state struct {
 	holds          bool          // it may hold named locks or table locks
 	unsettled      int           // number of commands without an answer that may open a transaction
 	serializable   bool          // a SELECT may take locks
-	weak           bool          // a write may leave the rows that it reads unlocked
+	weak           bool          // a write may not lock the rows that it reads
 	unlocks        bool          // every transaction is at READ COMMITTED or below, so a write locks no row that it only reads
 	autocommit     bool          // the server commits each statement outside a transaction
 	tables         bool          // it may have locked tables, which a BEGIN would unlock
@@ -85,7 +85,7 @@ type state struct {
 type prepared struct {
 	sql     string
 	said    said
-	by      *effect.Catalog // the catalog that said was determined with
+	by      *effect.Catalog // the catalog that was known when the field said was determined
 	params  int
 	types   []byte   // two bytes per parameter, as last sent; used only by the goroutine that calls Next
 	columns []column // of its cursor; used only by the goroutine that calls Receive

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/wiretest"
 )
 
-// TestSplit: for a statement in two steps, the program gets the same bytes as in one. Another
-// connection sees the changes only after the second step.
+// TestSplit: the program gets the same bytes whether a statement is executed in two steps or in one.
+// Another connection sees the changes only after the second step.
 func TestSplit(t *testing.T) {
 	address, password := mariadb(t)
 	other := admin(t)

@@ -35,7 +35,7 @@ type batch struct {
 	says     []said   // analyses of the executed statements
 	parses   []said   // analyses of the prepared or bound statements
 	executes int
-	piece    bool   // pipeline made it: one of several commands of a batch
+	piece    bool   // the method pipeline made it: the program's batch became several commands
 	parts    []part // the executed statements of the extended protocol
 }
 

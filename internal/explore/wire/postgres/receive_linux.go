@@ -58,7 +58,7 @@ func (s *state) hasCopy(wanted bool) {
 	}
 }
 
-// pushed reports whether a message answers no command, and returns such a message for people.
+// pushed reports whether the server sends a message of this type by itself, and returns it for people.
 func pushed(f frame) (push bool, shown string) {
 	switch f.kind() {
 	case 'A':

@@ -101,7 +101,7 @@ type call struct {
 	extended bool
 	synced   bool // it ends with ReadyForQuery: it has a Sync, or is a Query or a FunctionCall
 	awaits   bool // it has data for a COPY that the server has not answered
-	onlyData bool // it has only such data
+	onlyData bool // it has nothing except data for a COPY
 	opened   bool // a transaction was open at its first answer
 	begun    bool // opened is known
 
@@ -151,7 +151,7 @@ func (s *state) gate(c *wire.Command, all []said) {
 		c.Compound = c.Compound || one.Compound || one.Skews || steps > 1
 		if one.level != "" {
 			// A default that is set in an open transaction does not apply to that transaction, and a
-			// rollback undoes it. So serial stays false then.
+			// rollback undoes it. So such a statement does not set serial.
 			s.serial = one.level == "SERIALIZABLE" && !(one.lasting && begun)
 			if one.lasting {
 				s.serialized = s.serial

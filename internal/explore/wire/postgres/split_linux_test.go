@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// splits: for a statement in two steps, the program gets the same bytes as in one, also if the server
-// refuses the commit. Another connection sees the changes only after the second step.
+// splits: the program gets the same bytes whether a statement is executed in two steps or in one, also
+// if the server refuses the commit. Another connection sees the changes only after the second step.
 func splits(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	other := must(pgx.Connect(ctx, server.URL()))(t)

@@ -95,7 +95,7 @@ func setUp(t *testing.T, server *localserver.Postgres) {
 			t.Fatal(sql, err)
 		}
 	}
-	for { // the postmaster may not have read the file yet
+	for { // the postmaster may not have read pg_hba.conf yet
 		c, err := pgconn.Connect(ctx, with(server.URL(), "user=trusted"))
 		if err == nil {
 			_ = c.Close(ctx)
@@ -151,7 +151,7 @@ func statements(t *testing.T, ctx context.Context, c *pgx.Conn) {
 	}
 }
 
-// large: rows of 3 MB, and 200,000 small ones.
+// large reads rows of 3 MB, and 200,000 small rows.
 func large(t *testing.T, ctx context.Context, c *pgx.Conn) {
 	var text string
 	if err := c.QueryRow(ctx, "SELECT repeat($1, 1000000)", "abc").Scan(&text); err != nil || len(text) != 3_000_000 {

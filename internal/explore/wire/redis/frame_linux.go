@@ -16,7 +16,7 @@ const (
 	maxMessage = 1 << 30   // bytes of a command or an answer: client-query-buffer-limit
 	maxLine    = 64 << 10  // bytes of a line from a program: PROTO_INLINE_MAX_SIZE
 	maxDepth   = 32        // nesting of aggregates
-	maxKept    = 8 << 10   // values of an answer that are kept; of further values only the bytes
+	maxKept    = 8 << 10   // values of an answer that are parsed; further values stay bytes
 )
 
 // A malformed is an error in the protocol, not in the connection.

@@ -48,9 +48,9 @@ func newSession(program, server *wire.Socket) *session {
 }
 
 // Login asks for the client id and hides the answer from the program. A server with a password refuses
-// the question before the password. Then Login relays the program's commands without the gate until
-// AUTH or HELLO succeeds; before that, the server executes nothing else. Login waits as long as the
-// program takes, and Gate.Busy does not count that time. The id is 0 if the user may not ask for it
+// the question until it has the password. Then Login relays the program's commands without the gate
+// until AUTH or HELLO succeeds; before that, the server executes nothing else. Login waits as long as
+// the program takes, and Gate.Busy does not count that time. The id is 0 if the user may not ask for it
 // (ACL).
 func (s *session) Login() (int64, error) {
 	for {

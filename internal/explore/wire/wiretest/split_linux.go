@@ -15,8 +15,8 @@ type Splitting struct {
 	ended   chan struct{}
 }
 
-// NewSplitting returns a gate that calls the function between after the first of the two steps of a
-// command, on a goroutine of the connection. If between is nil, the gate divides no command.
+// NewSplitting returns a gate that divides commands. After the first step of each, a goroutine of the
+// connection calls the parameter between. If that is nil, the gate divides no command.
 func NewSplitting(between func(o *wire.Command)) *Splitting {
 	return &Splitting{between: between, ended: make(chan struct{})}
 }

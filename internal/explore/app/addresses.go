@@ -102,8 +102,8 @@ func checkAddress(key, address string) error {
 	return nil
 }
 
-// Gate returns the host:port at which the program expects a server, by the protocol's name; "" if the
-// file does not name the server.
+// Gate returns the host:port at which the program expects the server of a protocol; "" if oversell.yaml
+// does not name that server.
 func (a *App) Gate(protocol string) string {
 	if s := a.server(protocol); s != nil {
 		return s.Gate

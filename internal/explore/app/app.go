@@ -1,5 +1,5 @@
-// Package app reads the file that describes a program under test, in any language. It also queries the
-// servers of that program, over its own connections without gates.
+// Package app reads oversell.yaml, the file that describes a program under test, in any language. It
+// also queries the servers of that program, over its own connections without gates.
 package app
 
 import (
@@ -31,7 +31,7 @@ type App struct {
 
 	Ready       string        // a URL that answers below 500 when the program is ready; "": the program is ready when the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
-	IdleWithin  time.Duration // maximum time until a buyer alone is answered, and until the program is idle; without the time in which this process got no processor
+	IdleWithin  time.Duration // maximum time until a buyer that runs alone is answered, and until the program is idle; without the time in which this process got no processor
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
 	SameHosts   bool // all instances see the same host name, and their process ids may be equal
@@ -44,19 +44,19 @@ type App struct {
 	Buyers []Request
 	// Requests are for a scan, which explores them in pairs. A file with Requests may have no Buyers.
 	Requests []Request
-	Scanned  bool     // LoadScan read the file, so an entry of Except may be for another pair
+	Scanned  bool     // LoadScan has read oversell.yaml, so an entry of Except may concern another pair of requests
 	Before   []Before // sent by each buyer before each schedule, in this order
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
 	Refused  Answers          // answers that refuse a sale, although their status means a failure
-	Pauses   bool             // the owner vouches for pauses that are too short to explore
-	Atomic   bool             // the owner vouches for statements that read and write
+	Pauses   bool             // the owner states that no buyer relies on its pooled connection in a pause too short to explore
+	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
 	Never    []string         // queries that must return no row
 	Serial   bool             // each run must end like a serial order: the buyers one after the other
 	Strict   bool             // the program may not refuse a buyer that it serves in the serial order
 	Except   []string         // allowed differences from the serial order, see package oracle
 	Random   []*regexp.Regexp // values that differ between runs
-	Ignore   Ignore           // commands of the program's own work
+	Ignore   Ignore           // commands of the program's background work
 	Quiet    time.Duration    // how long the program must send nothing before the first buyer of a run; 0: no wait
 	Watch    string           // a query whose first row is shown after each step; "" if none
 
@@ -87,7 +87,7 @@ type Request struct {
 	Method, URL string
 	Header      map[string]string
 	Body        string
-	Named       string // of a scan: distinguishes it from another request with the same method and path; may be ""
+	Named       string // in a scan: distinguishes it from another request with the same method and path; may be ""
 }
 
 // CheckOverlap returns an error in one line if the explorer cannot hold a statement of this program

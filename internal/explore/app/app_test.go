@@ -143,7 +143,7 @@ buyers:
 	}
 }
 
-// TestManyBuyers: the number of buyers is smaller if each serial order must run first.
+// TestManyBuyers: the maximum number of buyers is smaller if each serial order must run first.
 func TestManyBuyers(t *testing.T) {
 	for text, most := range map[string]int{sound: maxBuyers, strings.Replace(sound, "never:", "rules: also\nnever:", 1): maxSerial} {
 		a, err := load(t, text)

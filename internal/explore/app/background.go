@@ -13,7 +13,7 @@ import (
 // An Ignore describes the commands of the program's background work, such as telemetry and job queues.
 // They pass the gates without a stop, and are not steps of a schedule.
 type Ignore struct {
-	Entries  []string         // as written in the file
+	Entries  []string         // as written in oversell.yaml
 	Tables   []string         // in lower case, without schema
 	Patterns []*regexp.Regexp // of statements and Redis commands
 }

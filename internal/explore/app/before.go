@@ -121,7 +121,7 @@ func valueOf(name, text string) (v Value, err error) {
 	return v, nil
 }
 
-// String returns the place as written in the file.
+// String returns the place as written in oversell.yaml.
 func (v Value) String() string { return v.kind + " " + v.at }
 
 // In returns the value from an answer. found reports whether the answer contains it.
@@ -170,8 +170,8 @@ func (r Request) uses(key string, known []string) error {
 	return nil
 }
 
-// With returns the request with the buyer's number and the given values, by name, filled in. It escapes
-// each value for its place: the path, the query, or a body in JSON or of a form.
+// With fills the buyer's number and the given values, by name, into the request. It escapes each value
+// for its place: the path, the query, or a body in JSON or of a form.
 func (r Request) With(buyer int, values map[string]string) Request {
 	fill := func(text string, escape func(string) string) string {
 		return handed.ReplaceAllStringFunc(text, func(found string) string {

@@ -55,7 +55,7 @@ func TestValues(t *testing.T) {
 }
 
 // TestScanFile: a file for a scan needs no buyers, and its requests get the header of `buyer`. Load
-// refuses such a file.
+// refuses a file without buyers.
 func TestScanFile(t *testing.T) {
 	const buyer = "buyer: POST http://127.0.0.1:8080/buy?item=1"
 	scanned := strings.Replace(sound, buyer, `buyer: { header: { Authorization: "Bearer {{login.token}}" } }

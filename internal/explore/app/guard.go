@@ -32,8 +32,8 @@ func (a *App) Guard(allowed string) error {
 	return nil
 }
 
-// guardRedis refuses a Redis with keys in a database that the file does not name. Events remove keys
-// from every database, since a program may SELECT any.
+// guardRedis refuses a Redis with keys in a database that oversell.yaml does not name. Events remove
+// keys from every database, since a program may SELECT any.
 func guardRedis(ctx context.Context, client *redis.Client, address string) error {
 	keyspace, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// lines are the line numbers in the file, from 1, that a violation can refer to.
+// lines are the line numbers in oversell.yaml, from 1, that a violation can refer to.
 type lines struct {
 	never []int // line of each rule of `never`
 	buyer int   // line of the buyers' request, or of the requests of a scan
@@ -47,7 +47,7 @@ func at(file *ast.File, path string) ast.Node {
 	return node
 }
 
-// Line returns the line of a rule of `never` in the file, counted from 1. For "" and for an unknown
+// Line returns the line of a rule of `never` in oversell.yaml, counted from 1. For "" and for an unknown
 // rule it returns the line of the buyers' request.
 func (a *App) Line(rule string) int {
 	for n, query := range a.Never {

@@ -21,7 +21,7 @@ type Told struct {
 
 // A Finding is a broken rule of `never`: its query returned rows.
 type Finding struct {
-	Query   string // as written in the file
+	Query   string // as written in oversell.yaml
 	Answers bool   // the query uses :sold or :failed, so it has no meaning before every buyer has an answer
 	Columns []string
 	Rows    [][]string // at most mostRows

@@ -57,7 +57,7 @@ func (a *App) places(*file) error {
 	return nil
 }
 
-// Origin returns the scheme, host and port of the program's URL; "" if the file contains none.
+// Origin returns the scheme, host and port of the program's URL; "" if oversell.yaml contains none.
 func (a *App) Origin() string {
 	asked := []string{a.Ready}
 	for _, r := range slices.Concat(a.Buyers, a.Requests) {

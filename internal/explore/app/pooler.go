@@ -68,7 +68,7 @@ func unpooledMySQL(ctx context.Context, c *mysql.Config) error {
 	return numbered(thread, uint32(id)) // the greeting has only the low 32 bits
 }
 
-// numbered returns errPooler if the greeting and the database number a connection differently.
+// numbered returns errPooler if the greeting and the database give a connection different numbers.
 func numbered(greeted, asked uint32) error {
 	if greeted == asked {
 		return nil

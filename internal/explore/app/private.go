@@ -47,8 +47,8 @@ func (s *Servers) startPrivate() (urls map[string]string, err error) {
 // like an id.
 const firstID = 1_000_001
 
-// prepare loads the schema. It also allows a login without a password, and makes commits skip the disk,
-// whose files are deleted later.
+// prepare loads the schema. It also allows a login without a password. Commits do not wait for the disk,
+// since Close deletes the server's files anyway.
 func (s *Servers) prepare(ctx context.Context, urls map[string]string) (err error) {
 	var schema []script
 	if s.app.Schema != "" {
@@ -131,9 +131,9 @@ const firstTransaction = "DO $$ BEGIN WHILE txid_current() < 1000 LOOP COMMIT; E
 const idsPerTable = 1_000_000
 
 // renumber sets the first id of new rows, and chooses a different one for each table as long as the
-// numbers suffice. The query returns the name, the greatest possible id and the last id of each table
-// or sequence. The statement sets its first id. If the last id is firstID or more, renumber leaves it
-// unchanged.
+// numbers suffice. query returns the name, the greatest possible id and the last id of each table or
+// sequence. statement sets the first id of one of them. renumber skips a table whose last id is firstID
+// or more.
 func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	_, rows, err := rows(ctx, db, query, math.MaxInt)
 	if err != nil {

@@ -87,8 +87,8 @@ func (a *App) scanned(f *file) error {
 	return nil
 }
 
-// Import adds requests from a file of another format. A header of `buyer` replaces theirs, since it can
-// contain the values of `before`.
+// Import adds requests from a file of another format. A header in `buyer` replaces the header of that
+// name in these requests, since it can contain a value of `before`, such as a token.
 func (a *App) Import(requests []Request) error {
 	for _, r := range requests {
 		body := r.Body
@@ -99,8 +99,8 @@ func (a *App) Import(requests []Request) error {
 	return a.areHanded(a.Requests)
 }
 
-// listed reads a list of requests. common is the map in `buyer`, or nil. It provides the header and the
-// body of a request that has none of its own.
+// listed reads a list of requests. common is the map in `buyer`, or nil. The map provides the header and
+// the body for a request that has none of its own.
 func (a *App) listed(list []any, common any) error {
 	all, isMap := common.(map[string]any)
 	if _, one := all["request"]; common != nil && (!isMap || one) {
@@ -134,7 +134,8 @@ func (r Request) or(defaults Request) Request {
 	return r
 }
 
-// SetBuyers sets the number of buyers. Each buyer sends the file's only request. The error is one line.
+// SetBuyers sets the number of buyers. Each sends the only request in oversell.yaml. The error is one
+// line.
 func (a *App) SetBuyers(n int) error {
 	if a.template == nil {
 		if n == len(a.Buyers) {

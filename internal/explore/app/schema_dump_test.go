@@ -34,8 +34,8 @@ CREATE FUNCTION g(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT a + 1; SEL
 CREATE VIEW v AS SELECT * FROM items WHERE stock > 0;
 `
 
-// dumpedMySQL is the same for MySQL: routines with DELIMITER and with a definer that the private server
-// does not have, and rows with quotes and binary data.
+// dumpedMySQL is a schema of MySQL that is difficult to dump: routines with DELIMITER and with a definer
+// that the private server does not have, and rows with quotes and binary data.
 const dumpedMySQL = `CREATE TABLE items (id INT PRIMARY KEY, stock INT NOT NULL, note TEXT);
 CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, item_id INT NOT NULL, buyer CHAR(36), FOREIGN KEY (item_id) REFERENCES items (id));
 CREATE TABLE small (id SMALLINT AUTO_INCREMENT PRIMARY KEY, b BLOB);
@@ -76,8 +76,8 @@ func dumped(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestDumpPostgres: `schema` can be a dump of pg_dump --create. The dump's database has another name,
-// which stays, and a locale that this machine lacks.
+// TestDumpPostgres: `schema` can be a dump of pg_dump --create. The dump's database keeps its own name,
+// and loses its locale, which this machine lacks.
 func TestDumpPostgres(t *testing.T) {
 	tier.Test(t, "needs servers")
 	source := localservertest.Postgres(t)
@@ -112,8 +112,8 @@ func TestDumpPostgres(t *testing.T) {
 	}
 }
 
-// TestDumpMySQL: `schema` can be a dump of mysqldump --databases. The dump's database has another name,
-// which stays.
+// TestDumpMySQL: `schema` can be a dump of mysqldump --databases. The dump's database keeps its own
+// name.
 func TestDumpMySQL(t *testing.T) {
 	tier.Test(t, "needs servers")
 	source := localservertest.MySQL(t)

@@ -304,8 +304,8 @@ func (s *Servers) Reset(ctx context.Context) error {
 	return nil
 }
 
-// The maximum waits for InnoDB's purge, on a private server and on a server with other users. There the
-// purge may never be complete.
+// The maximum waits for InnoDB's purge, on a private server and on a server with other users, whose
+// changes may keep the purge from ever being complete.
 const (
 	privatePurge = 5 * time.Second
 	sharedPurge  = 500 * time.Millisecond

@@ -139,8 +139,8 @@ func purges(t *testing.T, s *Servers) {
 	}
 }
 
-// resets: the file's statements reset each server. In Redis, they reset only the database number in the
-// URL.
+// resets: the statements of `reset` reset each server. In Redis, they reset only the database whose
+// number is in the URL.
 func resets(t *testing.T, s *Servers) {
 	ctx := t.Context()
 	other := redis.NewClient(&redis.Options{Addr: s.Addresses()["redis"], DB: 5})
@@ -168,7 +168,7 @@ func resets(t *testing.T, s *Servers) {
 	}
 }
 
-// nevers: each query runs in its database, with the number of sales that the buyers were told.
+// nevers: each query of `never` runs in its own database. :sold becomes the number of acknowledged sales.
 func nevers(t *testing.T, s *Servers) {
 	must(t, s.Reset(t.Context()))
 	for _, c := range []struct {

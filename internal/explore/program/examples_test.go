@@ -89,7 +89,7 @@ func appFile(t *testing.T, text string) string {
 	return file
 }
 
-// absolute returns an absolute path, since the file of a program is in another folder.
+// absolute returns an absolute path, for use in an oversell.yaml in another folder.
 func absolute(t testing.TB, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)

@@ -54,8 +54,8 @@ func (p *Program) Close() (err error) {
 	return err
 }
 
-// Send replaces the requests of the buyers, by one or by as many as before. The programs and servers
-// keep running. Afterwards, call Check, and do not use an earlier Explorer.
+// Send replaces the buyers' requests by one request for all, or by as many requests as before. The
+// programs and servers keep running. Afterwards, call Check, and do not use an earlier Explorer.
 func (p *Program) Send(ctx context.Context, buyers ...app.Request) error {
 	next, err := p.Runner.Next(ctx, buyers)
 	if err == nil {
@@ -73,8 +73,8 @@ func (p *Program) Explorer(config *explore.Config, progress func(format string, 
 	return explore.NewOn(*config, p.Runner, nil)
 }
 
-// Begin checks each buyer alone and then returns an Explorer. If the program cannot be explored, the
-// error says why in one line.
+// Begin runs each buyer alone as a check, and then returns an Explorer. If the program cannot be
+// explored, the error says why in one line.
 func (p *Program) Begin(ctx context.Context, config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	seen, err := p.Runner.Check(ctx)
 	if err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A Replay is the value of --replay: a replay string, or a file of --save. It determines the buyers and
-// events of the run, unless flags do, and whether the run holds statements inside the server.
+// A Replay is the value of --replay: a replay string, or a file of --save. It says whether the run holds
+// statements inside the server. It also determines the buyers and events, unless flags set them.
 type Replay struct {
 	Buyers  int
 	Events  []explore.Event

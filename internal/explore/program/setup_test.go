@@ -62,8 +62,8 @@ func TestAppSetup(t *testing.T) {
 	}
 }
 
-// TestAppCheckRestarts: each buyer alone leaves a lock, so the explorer restarts the program before the
-// reset over HTTP. Because of a rule with :sold, the check also sends the buyers one after the other.
+// TestAppCheckRestarts: each buyer leaves a lock, so the explorer restarts the program before the reset
+// over HTTP. Because of a rule with :sold, the check also sends the buyers one after the other.
 func TestAppCheckRestarts(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")

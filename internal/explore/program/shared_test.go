@@ -132,7 +132,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestScattered: while a buyer waits for a constant over another pool, the first pool can lend the
+// TestScattered: while a buyer waits for the answer of a second pool, the first pool can lend the
 // connection with the buyer's transaction to another buyer. A program that keeps the connection is
 // correct.
 func TestScattered(t *testing.T) {
@@ -212,7 +212,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestPausesFound: the search itself finds the move during the pause.
+// TestPausesFound: the search finds a schedule in which a buyer moves while the other one pauses.
 func TestPausesFound(t *testing.T) {
 	t.Parallel()
 	tier.Soak(t, "a long search of a program")

@@ -21,10 +21,10 @@ import (
 type statementShop struct {
 	database string // mysql or postgres
 	sql      []string
-	buyers   string // the key of the file; "": two buyers of item 1
+	buyers   string // lines for the key `buyers`; "": two buyers of item 1
 	fails    string // the program's status after a refused statement; "": 500; "-": no answer
 	never    string // the rule; "": a rule that no sale breaks; "-": no rule
-	more     string // further lines of the file
+	more     string // further lines of oversell.yaml
 	schema   string // further statements of the schema
 	reset    string // a further statement of the reset
 }
@@ -193,7 +193,7 @@ END//
 
 // TestAppDivided: a statement that reads and then writes can hide a race inside one step. If another
 // buyer's write could come in between, the result names the statement and the exit code is 3, unless
-// the file accepts it.
+// oversell.yaml contains `atomic: accepted`.
 func TestAppDivided(t *testing.T) {
 	t.Parallel()
 	const (

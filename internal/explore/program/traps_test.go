@@ -17,9 +17,9 @@ import (
 )
 
 // TestTraps searches programs that an explorer can easily misjudge, see testdata/traps. If the search
-// skipped schedules, it would miss the mistakes of the first two programs. Most others are correct.
-// There, an explorer that overlooks a wait, or takes it for an endless one, would report a false
-// violation or discard a run.
+// skipped schedules, it would miss the mistakes of the first two programs. Most other programs are
+// correct. If the explorer overlooked one of their waits, or took it for an endless one, it would report
+// a false violation or discard a run.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestAppGivesUp(t *testing.T) {
 }
 
 // TestAppRacesItself: if a single buyer breaks a rule with two simultaneous commands, the command
-// reports a violation, and not a mistake in the file.
+// reports a violation, and not a mistake in oversell.yaml.
 func TestAppRacesItself(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := exploreApp(t, trap(t, "races-itself"), "--first")
@@ -140,7 +140,7 @@ func TestAppReplayHolds(t *testing.T) {
 	}
 }
 
-// TestAppIdleWithin: `idle-within` is the maximum time until a buyer alone is answered.
+// TestAppIdleWithin: `idle-within` is the maximum time until a buyer that runs alone is answered.
 func TestAppIdleWithin(t *testing.T) {
 	t.Parallel()
 	file := trap(t, "timer")

@@ -20,14 +20,14 @@ type Request struct {
 	Commands int      `json:"commands"`
 	Reads    []string `json:"reads"` // tables and keys that it reads or locks
 	Writes   []string `json:"writes"`
-	Problem  string   `json:"problem,omitempty"` // reason why the scan does not explore all of its pairs, and what to do
+	Problem  string   `json:"problem,omitempty"` // reason why the scan does not explore all pairs of this request, and what to do
 	NotRun   bool     `json:"not_run,omitempty"` // the budget ended before the scan reached this request
 
 	request app.Request
 	uses    target.Footprint
-	ignored target.Footprint // tables and keys of the commands that the file ignores
+	ignored target.Footprint // tables and keys of the commands that oversell.yaml ignores
 	usable  bool             // the scan can explore pairs with it
-	refused bool             // the program refuses it alone, so its uses are not completely known
+	refused bool             // the program refused this request in a run alone, so the scan does not know all that it uses
 }
 
 // A Pair is two simultaneous requests, of two buyers.
@@ -37,7 +37,7 @@ type Pair struct {
 	LeftOut    bool            `json:"left_out"`
 	NotRun     bool            `json:"not_run,omitempty"` // the scan ended before it reached this pair
 	Verdict    verdict.Verdict `json:"verdict"`           // "" for a pair that is left out
-	Why        string          `json:"why"`               // "" if it holds
+	Why        string          `json:"why"`               // "" for the verdict holds
 	Schedules  int             `json:"schedules"`
 	Complete   bool            `json:"complete"`
 	Violations int             `json:"violations"`
@@ -96,12 +96,12 @@ func pairs(requests []Request) (all []Pair) {
 	return all
 }
 
-// pair decides whether two requests can conflict, from the tables and keys that each uses alone. That
-// is enough: each request behaves as it does alone, until one of its commands reads data that the other
-// has written, or meets a lock of the other. The runs alone contain both of these commands. Two reads
-// never conflict, and neither do two checks of a foreign key. If an ignored command of one request can
-// conflict with a step of the other, the pair is explored. Two ignored commands cannot, since the owner
-// vouches for them.
+// pair decides whether two requests can conflict, from the tables and keys that each uses when it runs
+// alone. Beside another request, each behaves as it does alone until one of its commands reads data that
+// the other has written, or meets a lock of the other. Up to there, the runs alone show every command of
+// both. Two reads never conflict, nor do two checks of a foreign key. An ignored command can conflict
+// with a step of the other request, but not with its ignored commands: by ignore in oversell.yaml, the
+// program's owner declares that their order does not matter.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
 	var conflicts []target.Resource

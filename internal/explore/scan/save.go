@@ -34,7 +34,7 @@ func (s *scan) folder(p *Pair) string {
 	return name
 }
 
-// save writes the file and the replay of a broken pair to a folder in Save, if that is set.
+// save writes an oversell.yaml and the replay of a broken pair to a folder in Save, if Save is set.
 func (s *scan) save(p *Pair, x *explore.Explorer, buyers []app.Request, unmatched []string) error {
 	if s.Save == "" {
 		return nil

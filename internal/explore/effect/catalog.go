@@ -62,7 +62,7 @@ var events = map[string]Event{"INSERT": Inserts, "REPLACE": Inserts | Deletes, "
 type Code struct {
 	Name string   // for people: "trigger number_ticket"; "": an expression
 	On   Event    // the changes that start it
-	Of   []string // the columns of an UPDATE that start it; none: any
+	Of   []string // an UPDATE starts it only if it sets one of these columns; none: any column
 	Run  *Routine // the function of a trigger; nil: Text is the code
 	Text string   // its statements, or an expression
 	Late bool     // it runs at the end of the transaction
@@ -77,7 +77,7 @@ type Routine struct {
 	Text          string   // its statements; "": unknown
 	Reads, Writes bool     // it may read or write any table, if its text is unknown
 	Fresh         bool     // each of its statements sees the latest commits
-	Built         bool     // a call without a schema calls a function of the server with the same arguments
+	Built         bool     // the server has a built-in function with these arguments, which a call without a schema calls
 }
 
 // With analyses a text as the function SQL does, together with the code that it runs. If c is nil, that
@@ -123,7 +123,7 @@ type Uses struct {
 	// routine takes its own. A STABLE function uses the snapshot of its caller.
 	Snapshots int
 	Torn      bool // it commits some of its writes earlier than others
-	// TornInside is the same as Torn, if a transaction is open before the text begins.
+	// TornInside is the value of Torn for a text that begins in an open transaction.
 	TornInside bool
 	// Orders lists the locks of each transaction that takes several, in order. OrdersInside does so for
 	// a text that begins in an open transaction.

@@ -1,7 +1,7 @@
 // Package effect determines the effect of a command on its server from its text: whether it reads,
 // writes or locks, and whether it waits at the gate, commutes with another command, or passes. sql.go
-// handles statements of databases, and redis.go commands of Redis. The gates in our own process and the
-// gates on the network both use it.
+// handles statements of databases, and redis.go commands of Redis. The gates in our own process use this
+// package, and so do the gates on the network.
 //
 // Package effect does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
 // string does not count, and recognizes statements that can only read. A statement that it does not

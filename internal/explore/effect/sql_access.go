@@ -19,7 +19,7 @@ type Rows struct {
 // An Access says which rows a statement of PostgreSQL touches.
 type Access struct {
 	Verb  string   // SELECT, INSERT, UPDATE or DELETE
-	Reads []Rows   // no other row influences its result or the rows that it writes
+	Reads []Rows   // all rows that can influence its result or the rows that it writes
 	Locks bool     // a SELECT that locks the rows that it reads
 	Finds Rows     // the rows that an UPDATE or DELETE writes; for an INSERT, only the table is set
 	None  bool     // an UPDATE or DELETE whose condition is never true, such as 0 = 1
@@ -34,8 +34,8 @@ const Default = "\x00default"
 
 // Accesses returns which rows one statement touches. It reads only comparisons of a column with
 // constants or with a column of another table, connected by AND. The parameter has is a function that
-// reports whether a table contains a column. ok is false for any other statement, and if Accesses does
-// not understand a part of it.
+// reports whether a table contains a column. ok is false if Accesses does not understand a part of the
+// statement.
 func Accesses(sql string, has func(table, column string) bool) (a Access, ok bool) {
 	t, rest := tokens(sql, Postgres, false)
 	if rest != whole || len(sql) > longest || strings.Contains(sql, `\`) {
@@ -131,7 +131,7 @@ func (p *rowParser) query(t []token, top bool) bool {
 	return ok && p.block(t[from:], top && from == 0)
 }
 
-// endsPart are the words that begin a clause of a SELECT, and so end the clause before.
+// endsPart are the words that begin a clause of a SELECT, and so end the previous clause.
 var endsPart = []string{"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "FETCH", "WINDOW", "FOR"}
 
 // block reads one SELECT and the queries within it.
@@ -353,8 +353,8 @@ func folded(t token) string {
 	return strings.ToLower(t.text)
 }
 
-// restrict reads a condition. If right is not "", the condition belongs to the LEFT JOIN that adds this
-// table, and restricts only its rows.
+// restrict reads a condition. If right is not "", it names the table that a LEFT JOIN adds. Then the
+// condition belongs to this join, and restricts only the rows of this table.
 func (s *scope) restrict(p *rowParser, t []token, right string) {
 	for len(t) > 1 && t[0].text == "(" && t[0].kind == other && closing(t, 0) == len(t)-1 {
 		t = t[1 : len(t)-1]

@@ -27,7 +27,7 @@ const (
 // inside returns the Inside of one statement. It does not look into functions and triggers.
 func (d Dialect) inside(t []token) Inside { return d.query(t, false).inside() }
 
-// query reads one statement. In a body, an expression may have a FROM without a SELECT.
+// query reads one statement. In the body of a routine, an expression may have a FROM without a SELECT.
 func (d Dialect) query(t []token, body bool) *query {
 	q := &query{dialect: d, body: body, tokens: t, targets: map[string]Event{}, named: withNames(t), open: []*block{{}}}
 	for i := range t {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestCrosses: two texts that lock two rows, or two tables, in opposite orders may deadlock. Texts that
-// lock them in the same order do not, nor do texts that both take one other lock first.
+// lock them in the same order do not, nor do texts that first take one common lock.
 func TestCrosses(t *testing.T) {
 	const (
 		first, second = "UPDATE items SET stock = 1 WHERE id = 1", "UPDATE items SET stock = 1 WHERE id = 2"

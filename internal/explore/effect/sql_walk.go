@@ -33,7 +33,7 @@ type walk struct {
 // A place is the context of a statement.
 type place struct {
 	packet bool              // in the text itself
-	inner  bool              // within another statement, the outer statement, which commits its writes
+	inner  bool              // within another statement (the outer statement), which commits the writes
 	stale  bool              // the statement does not see commits since the start of the outer statement
 	branch bool              // the statement may not run
 	many   bool              // the statement may run several times

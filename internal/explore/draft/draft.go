@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A Value is one value of the file.
+// A Value is one value in oversell.yaml.
 type Value struct {
 	Text    string
 	Because string // the fact that suggests the value, such as `package.json has "start"`

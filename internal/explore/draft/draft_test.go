@@ -269,7 +269,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestNamesStayInComments: a name of the repository cannot add a line to the file.
+// TestNamesStayInComments: a name in the repository cannot add a line to oversell.yaml.
 func TestNamesStayInComments(t *testing.T) {
 	t.Parallel()
 	for _, d := range []*Draft{

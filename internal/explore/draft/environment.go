@@ -50,7 +50,7 @@ var elsewhere = regexp.MustCompile(`^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|M
 // secret matches variables that a program needs to start. anySecret is long enough for most programs.
 var secret = regexp.MustCompile(`_SECRET$|^SECRET_KEY(?:_BASE)?$`)
 
-const anySecret = "only-for-the-test-0123456789abcdef" // #nosec G101 -- of no server: a draft writes it
+const anySecret = "only-for-the-test-0123456789abcdef" // #nosec G101 -- a value for drafts; no server has it
 
 var variableName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
@@ -116,8 +116,8 @@ func (d *Draft) forPrivate(name, value string) (_ string, ok bool) {
 	return "", false
 }
 
-// chooseEnv sets the variables of the file: first the addresses of the private servers, then the other
-// variables of the repository's example.
+// chooseEnv sets the variables in oversell.yaml: first the addresses of the private servers, then the
+// other variables of the repository's example.
 func chooseEnv(_ *repository, d *Draft) {
 	var own, others []Variable
 	known := func(name string) bool {

@@ -21,7 +21,7 @@ func readRuby(r *repository, d *Draft) {
 	d.dependsOn("Gemfile", gems)
 	if m := adapter.FindStringSubmatch(r.text("config/database.yml")); m != nil {
 		d.uses(ofWord(m[1]), strong, "config/database.yml has adapter %s", m[1])
-		d.asked = append(d.asked, "DATABASE_URL") // Rails prefers this variable to the file
+		d.asked = append(d.asked, "DATABASE_URL") // Rails prefers this variable to config/database.yml
 		d.urls[mysql] = m[1] + "://root@127.0.0.1:3306/shop"
 	}
 	readProcfile(r, d)

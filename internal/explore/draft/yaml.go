@@ -88,7 +88,7 @@ func filled(value, what string) string {
 // Address returns the host:port at which the program expects the server.
 func (s *Server) Address() string { return s.kind.host + ":" + s.kind.port }
 
-// Key returns the server's key in the file.
+// Key returns the server's key in oversell.yaml.
 func (s *Server) Key() string { return s.kind.key }
 
 // Base returns the URL of the program.

@@ -108,8 +108,8 @@ func TestSameAgain(t *testing.T) {
 	}
 }
 
-// explored reports whether a row of promises makes make test explore the strategy on this database,
-// with the event and at least one preemption.
+// explored reports whether make test explores the strategy on this database, with the event and at least
+// one preemption, for some row of the function promises.
 func explored(entry lockstrategy.Entry, event explore.Event, database string) bool {
 	return slices.ContainsFunc(promises(), func(x exploretest.Expectation) bool {
 		c := explore.Config{Bound: -1}

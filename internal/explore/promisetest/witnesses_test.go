@@ -72,7 +72,7 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.WitnessSearch, pa
 	golden.Compare(t, path, witnessPage(t, args, w, string(line[1]), local))
 }
 
-// testWitnessSearch runs the search that the file names. It must find the replay string of the file.
+// testWitnessSearch runs the search that a page names. It must find the replay string of that page.
 func testWitnessSearch(t *testing.T, args []string, w lockstrategy.WitnessSearch, line string) {
 	switch {
 	case golden.Updating():
@@ -132,7 +132,7 @@ func shopExplore(t *testing.T, args ...string) (code int, stdout, stderr string)
 }
 
 // breaks reports whether the catalogue promises a violation under a condition that applies to every
-// database. The explorer has no event like a failover.
+// database. Other conditions, such as a failover, have no event in the explorer.
 func breaks(e lockstrategy.Entry) bool {
 	for c, promised := range e.Promise {
 		if promise.On(c) == "" && promised != verdict.Holds {

@@ -83,7 +83,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		handOver        time.Duration // of the first round, which cancels no waiter
 	)
 	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
-		apart := handOver * time.Duration(rounds*17%53-20) / 20 // the whole span, in random order
+		apart := handOver * time.Duration(rounds*17%53-20) / 20 // over the rounds, the whole span in an irregular order
 		had, took, err := tr.hangUp(ctx, clients, apart, rounds == 0)
 		if err != nil {
 			return breaks("round %d: %v", rounds, err)

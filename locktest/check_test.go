@@ -111,8 +111,8 @@ func TestForgottenWaiter(t *testing.T) {
 	}
 }
 
-// TestUnclaimed: a check also tries a property that the lock does not claim, but then the lock does not
-// fail.
+// TestUnclaimed: a check also tries a property that the lock does not claim. The lock then does not
+// fail the check.
 func TestUnclaimed(t *testing.T) {
 	tier.Test(t, "waits for leases")
 	t.Parallel()

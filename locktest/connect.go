@@ -2,7 +2,7 @@ package locktest
 
 import "context"
 
-// Connect returns a value for Subject.Connect from a lock that is one function. The function lock waits
+// Connect makes a value for Subject.Connect from a lock that is one function. The function lock waits
 // until it holds the lock with the given name, ctx ends or the server fails. It returns the function
 // that releases the lock. Both must be safe for concurrent use. Every client calls the same function,
 // so lock must not depend on which client calls it. If the function keeps a state for each process,

@@ -132,7 +132,7 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 	if err := thaw(); err != nil {
 		return breaks("thaw: %v", err)
 	}
-	_ = lease.Unlock(ctx) // the lock may be lost, and then reports that
+	_ = lease.Unlock(ctx) // an error, if the lock is lost
 	begin := time.Now()
 	next, err := tr.clients[1].Lock(ctx, tr.name)
 	if err != nil {

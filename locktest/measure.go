@@ -26,12 +26,12 @@ type Load struct {
 type Figures struct {
 	Grants          int // how often a contender got the lock
 	GrantsPerSecond float64
-	// Handovers are the grants to another contender than the previous one. A holder that unlocks
-	// and takes the lock again before all waiters gets a grant, but hands nothing over.
+	// Handovers are the grants to another contender than the previous one. If a holder unlocks and
+	// takes the lock again before any waiter, that is a grant, but no handover.
 	Handovers          int
 	HandoversPerSecond float64
 	// Overlaps are the grants that began before the previous holder called Unlock, by the clock of
-	// the machine. A lock that excludes has 0, unless the clock is set during the run.
+	// the machine. A correct lock has none, unless the clock is set during the run.
 	Overlaps int
 	// Waits are the times from the call of Lock to its return. A wait that the end of the run cut
 	// off counts with its length so far, so a contender that is never served is visible.
@@ -204,7 +204,7 @@ func collectAll(crews []crew) error {
 	return errors.Join(errs...)
 }
 
-// here is a crew in this process.
+// A here is a crew in this process.
 type here struct {
 	start chan struct{}
 	done  chan struct{}

@@ -11,8 +11,8 @@ import (
 // context.Context tells its holder so when it is lost: the channel is closed,
 // or the context ends.
 type Lease interface {
-	// Unlock gives the lock back. It may be called twice and after the lease
-	// was lost; both must leave the lock of the next holder alone.
+	// Unlock gives the lock back. It may be called twice, and after the lease
+	// was lost. Neither call may release the lock of the next holder.
 	Unlock(ctx context.Context) error
 }
 
@@ -44,10 +44,10 @@ type Subject struct {
 	// RenewEvery is the interval of renewal; 0 means unknown.
 	RenewEvery time.Duration
 
-	// SignalsLoss: the leases have Lost or Context. It fires within LossBound after the loss, or
-	// after the time when the holder can no longer be sure of the lock.
+	// SignalsLoss: the leases have Lost or Context. The signal comes within LossBound after the loss,
+	// or after the time when the holder can no longer be sure of the lock.
 	SignalsLoss bool
-	// LossBound is RenewEvery if it is 0, and TTL if that is 0 too.
+	// LossBound: 0 means RenewEvery, or TTL if RenewEvery is 0 too.
 	LossBound time.Duration
 
 	// Fair: waiters get the lock in the order in which they asked, whichever client they belong

@@ -12,9 +12,9 @@ import (
 //   - a renewal finds that the holder's field is gone: ForceUnlock, a DEL, a
 //     Redis that restarted empty or failed over to a replica without it;
 //   - it expires: LeaseTime is over, or no renewal was answered in time. The
-//     clock of this process decides that. It counts from the moment at which the
-//     last answered command was sent, and ends 1 % and 2 ms early, so that the
-//     context ends before another holder can get the lock;
+//     clock of this process decides that. The lease counts from the moment at
+//     which the last answered command was sent, and ends 1 % and 2 ms early, so
+//     that the context ends before another holder can get the lock;
 //   - Unlock finds it gone.
 //
 // Without a watchdog, only the clock and Unlock can detect the loss. A paused process cannot detect it

@@ -22,7 +22,7 @@ type line struct {
 	streak       int       // handovers since the lock was last offered to all processes
 	offered      time.Time // when the streak began
 	maxHandOvers int       // the longest streak, to let the other processes have a turn
-	yield        int       // messages that are meant for the other processes
+	yield        int       // number of coming messages that this process leaves to the others
 }
 
 type waiter struct {

@@ -33,8 +33,8 @@ func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(co
 }
 
 // FairWait is how long past its turn a waiter of a fair lock may be silent before it counts as
-// dead; 5 minutes by default. Services that share a fair lock need the same value. A waiter with
-// Wait counts as dead after that time instead.
+// dead; 5 minutes by default. Services that share a fair lock need the same value. For a call with the
+// option Wait, that option replaces FairWait.
 //
 // Source: Redisson, Config.fairLockWaitTimeout.
 func FairWait(d time.Duration) ClientOption {

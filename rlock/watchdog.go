@@ -67,8 +67,8 @@ func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	return l
 }
 
-// margin is how long before the end of its TTL a lease counts as over: the clocks of two machines drift
-// apart, and Redis expires keys by its own clock.
+// margin returns the time by which a lease ends before its TTL. Redis expires keys by its own clock, and
+// the clocks of two machines drift apart.
 func margin(ttl time.Duration) time.Duration {
 	return min(ttl/100+2*time.Millisecond, ttl/2)
 }

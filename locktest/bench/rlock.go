@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// rlockKinds are the locks of package rlock, with its defaults: a watchdog of 30 s, renewed every third
-// of it, and at most 16 handovers in a row within a process.
+// rlockKinds are the locks of package rlock, with its defaults: a lease of 30 s, a renewal every 10 s,
+// and at most 16 handovers in a row within a process.
 func rlockKinds() []kind {
 	return []kind{
 		rlockKind("rlock", false, (*rlock.Client).NewLock),

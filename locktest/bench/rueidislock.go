@@ -17,8 +17,8 @@ var (
 	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // as the other libraries do
 )
 
-// rueidislockKind is rueidislock with options. It renews at half of the TTL, and the context that
-// it gives the holder ends when the lock is lost.
+// rueidislockKind is rueidislock with options. It renews at half of the TTL. It gives the holder a
+// context that ends when the lock is lost.
 func rueidislockKind(name string, option rueidislock.LockerOption) kind {
 	return kind{
 		name: name, renews: true, renewEvery: 0.5, signalsLoss: true,

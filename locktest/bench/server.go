@@ -63,7 +63,7 @@ func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 		},
 		Remaining: func(ctx context.Context, name string) (time.Duration, error) { return s.remaining(ctx, k.keys(name)) },
 	}
-	if s.redis != nil { // several servers talk among themselves, and fail over when they are frozen
+	if s.redis != nil { // with several servers, the others would replace a frozen one
 		subject.Freeze, subject.Commands = s.freeze, s.commands
 	}
 	if k.queue != nil {

@@ -31,7 +31,7 @@ func firstCells(t *testing.T, page, heading string) (all []string) {
 	return all[1:] // without the header; the expression does not match the line below it
 }
 
-// TestReasons: the page lists exactly the reasons of an incomplete search.
+// TestReasons: docs/design/explorer.md lists exactly the reasons of an incomplete search.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -46,7 +46,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestDiscardedRuns: the page lists exactly the reasons of a discarded run.
+// TestDiscardedRuns: docs/design/programs.md lists exactly the reasons of a discarded run.
 func TestDiscardedRuns(t *testing.T) {
 	t.Parallel()
 	code := []string{schedule.ErrUnrepeated.Error()}
@@ -80,7 +80,7 @@ func hasField(n *ast.CompositeLit, name string) bool {
 	})
 }
 
-// TestInconclusive: the page lists exactly the reasons of the verdict inconclusive.
+// TestInconclusive: docs/reference/verdicts.md lists exactly the reasons of the verdict inconclusive.
 func TestInconclusive(t *testing.T) {
 	t.Parallel()
 	var code []string
@@ -182,8 +182,8 @@ func readFolders(t *testing.T, folder string, do func(file *ast.File, texts func
 	}
 }
 
-// compareTexts reports each text of the code without a row, and each row without such a text. A row
-// matches a text if it contains a part of the text between two values, or stands in such a part.
+// compareTexts reports each text of the code without a row, and each row without a text. The values (%s)
+// divide a text into parts. A row matches a text if it contains a part, or is contained in one.
 func compareTexts(t *testing.T, page string, rows, code []string) {
 	t.Helper()
 	verb := regexp.MustCompile(`%[sdqv]`)

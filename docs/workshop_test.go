@@ -144,7 +144,7 @@ func TestTranscripts(t *testing.T) {
 // transcribed lists the pages whose commands make test runs: the first pages for a reader.
 var transcribed = []string{"../README.md", "tutorial/first-hour.md", "reference/commands.md", "reference/commands/explore.md", "reference/commands/rush.md"}
 
-// transcribedLong lists the other pages: make soak runs them.
+// transcribedLong lists the other pages, whose commands only make soak runs.
 var transcribedLong = []string{
 	"guides/choose-a-strategy.md", "guides/test-your-shop.md", "guides/run-a-workshop.md", "guides/run-a-workshop-answers.md", "guides/add-to-ci.md",
 	"reference/exercises.md", "reference/http.md", "reference/verdicts.md",
@@ -187,7 +187,7 @@ func TestPages(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLockExample: the guide shows the lines of the example that rlock runs, and its output.
+// TestLockExample: the guide shows an example of package rlock, which the tests of rlock run.
 func TestLockExample(t *testing.T) {
 	code, guide := shoptest.Read(t, "rlock/example_test.go"), shoptest.Read(t, "docs/guides/lock-in-your-program.md")
 	_, example, _ := strings.Cut(guide, "```go\n")
@@ -211,7 +211,7 @@ func freePort(t *testing.T) string {
 func TestTranscribedPages(t *testing.T) {
 	tier.Test(t, "the pages are run by the built program")
 	t.Parallel()
-	if _, err := exec.LookPath("npm"); err == nil { // otherwise make workshop installs them while other tests use them
+	if _, err := exec.LookPath("npm"); err == nil { // otherwise make workshop installs the modules while other tests use them
 		shoptest.NodeModules(t)
 	}
 	port := freePort(t)

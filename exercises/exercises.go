@@ -4,7 +4,7 @@
 //	NN-name/exercise.yaml     the checks, the hints, and the expected output for each wrong answer
 //	NN-name/start/            the learner's file at the beginning
 //	NN-name/solution/         the reference
-//	NN-name/wrong/NAME.patch  a typical mistake, as a patch on one of the two
+//	NN-name/wrong/NAME.patch  a typical mistake, as a patch on start/ or solution/
 //	NN-name/node, python/     the same for a program in that language
 //
 // Go answers are written with kata/ and judged by judge/. internal/teach/exercise copies, builds

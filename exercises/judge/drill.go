@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// rounds is how often a drill is repeated: a wrong queue may serve in the right order by chance.
+// rounds is how often a drill runs, since a wrong queue may serve in the right order by chance.
 const rounds = 3
 
 // A drill stops one buyer before its first statement while other buyers come.

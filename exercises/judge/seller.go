@@ -43,7 +43,7 @@ func (s *seller) Around() purchase.Strategy { return s.inner }
 // may have several goroutines, so that the explorer waits for all of them.
 func (s *seller) Work(ctx context.Context) { <-ctx.Done() }
 
-// Unlocks marks a strategy that calls deps.Deps.Unlock: a kata.Kit does.
+// Unlocks marks a strategy that calls deps.Deps.Unlock, as a kata.Kit does.
 func (s *seller) Unlocks() {}
 
 // Close closes the learner's strategy if it has a Close method.
@@ -79,8 +79,8 @@ func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, e
 	return receipt, s.meaning(ctx, err)
 }
 
-// again asks, drops the answer, and asks again in another process, like a client that lost its
-// connection.
+// again sends a request, drops the answer, and repeats the request in another process, like a client
+// that lost its connection.
 func (s *seller) again(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	o.IdempotencyKey = "key-of-" + o.Purchaser
 	first, err := s.inner.Buy(ctx, o)

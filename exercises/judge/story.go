@@ -120,7 +120,7 @@ func (t *teller) sql(m moment, s explore.Step) {
 	}
 }
 
-// since says that the buyer's earlier read is outdated.
+// since returns a clause about the buyer's earlier read, if that read is outdated; "" otherwise.
 func (t *teller) since(buyer int) string {
 	read, has := t.reads[buyer]
 	if !has {
@@ -207,7 +207,7 @@ func (t *teller) end() {
 	t.say("In the end %s; %s.", t.w.Why, strings.Join(told, ", "))
 }
 
-// to names the server of a command if there are several.
+// to returns the words for a command's server; "" if there is only one server.
 func to(server string) string {
 	if !strings.HasPrefix(server, "store-") {
 		return ""

@@ -4,8 +4,6 @@
 //	go test -v -run TestRedislock83 .
 //	go test -v -run TestRedislock83 -modfile=fixed.mod .
 //
-// curator_test.go reproduces a bug of a Java library in Go, since the bug needs a lost answer.
-//
 // Both commands pass. A test compares its observation with the known behaviour of the version in use.
 // docs/reference/track-record.md contains the table.
 package libraries

@@ -29,7 +29,7 @@ const (
 	// less.
 	maxSilence = 15 * time.Second
 	maxEnding  = 5 * time.Second
-	maxAgain   = 2 * time.Second // for a strategy that has already exceeded one of the two
+	maxAgain   = 2 * time.Second // for a strategy that has already exceeded one of the two limits
 )
 
 func (p *patience) isOver() bool {
@@ -37,8 +37,8 @@ func (p *patience) isOver() bool {
 	return p.looks > leastLooks && time.Now().After(p.until)
 }
 
-// endings decides how long the strategy's code may take to end: less time after a schedule that
-// exceeded it.
+// endings limits the time that the strategy's code may take to end. After a schedule that took longer,
+// the limit is shorter.
 type endings struct {
 	isStuck bool // an earlier schedule ended with schedule.Ended.Final
 }

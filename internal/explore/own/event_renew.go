@@ -13,7 +13,7 @@ func (e events) renew(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if armed := e.dogs.armed(b); len(armed) > 0 {
 			all = append(all, move{
-				// A timer fires only in the buyer's process.
+				// The event is local, since a timer fires only in the buyer's process.
 				Choice: schedule.Choice{Token: fmt.Sprintf("renew%d", b.id), Buyer: b.id, Name: "renew", Effect: schedule.Local},
 				Text:   "its watchdog is due",
 				Make:   func(context.Context) error { e.fire(armed); return nil },

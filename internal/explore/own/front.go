@@ -20,7 +20,7 @@ type Front string
 
 // The fronts.
 const (
-	SoldOutCheck Front = "sold-out-check" // after an earlier refusal, so each buyer first waits for a read of the stock
+	SoldOutCheck Front = "sold-out-check" // the sold-out check after a refusal: each buyer first waits for a read of the stock
 	FailingRead  Front = "failing-read"   // the sold-out check, when each of its reads fails
 	Admission    Front = "admission"      // the admission control, which admits one buyer at a time
 )

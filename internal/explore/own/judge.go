@@ -84,7 +84,7 @@ func (r *run) answers() (answers []audit.Answer, _ error) {
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
 			switch {
-			case errors.Is(b.err, gate.ErrRaised): // the event raised this error, so only a record of this buyer would be wrong
+			case errors.Is(b.err, gate.ErrRaised): // the event raised this error, so it is no violation; a record of this buyer would be
 			case sqlerror.Definite(b.err):
 				a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
 			default:

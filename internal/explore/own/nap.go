@@ -2,7 +2,7 @@ package own
 
 import "time"
 
-// A nap is a pause of the scheduler between two looks at the buyers. No result depends on its length.
+// A nap is a sleep of the scheduler while it waits for the buyers. No result depends on its length.
 type nap struct {
 	over  chan struct{} // receives a value at the end, even of an interrupted nap
 	start func(time.Duration)

@@ -24,8 +24,8 @@ func newRecorder(observe bool) *recorder {
 	return &recorder{conduct.NewRecorder[*gate.Op](observe), secrets{}, map[int]string{}, map[int]bool{}}
 }
 
-// after reads stock and records, and adds the step to the witness. It also adds the result of a command
-// that this step has unblocked.
+// after completes a step: it reads stock and records, and adds the step to the witness. It also adds the
+// result of a command that this step has unblocked.
 func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	if !w.Observe {
 		return nil
@@ -78,7 +78,7 @@ func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
 	w.Answered(o, now, o.TimedOut())
 }
 
-// locks records the locks in memory that were taken or released. No command shows them.
+// locks notes which locks in memory were taken or released, since no command shows them.
 func (w *recorder) locks(r *run, now witness.Step) {
 	if !w.Observe {
 		return

@@ -19,8 +19,8 @@ type resting struct {
 	unblocks      bool // a command sent since the last call of begin may end a wait in the database
 }
 
-// looksAtOnce is how often await asks the server which commands wait before it first sleeps, if they
-// probably do. Asking takes about as long as a statement takes to reach the server.
+// looksAtOnce is how many times await asks the server before its first sleep, if commands probably wait.
+// Asking takes about as long as a statement takes to reach the server.
 const looksAtOnce = 3
 
 // The scheduler's first sleep lasts firstNap. Each further sleep is twice as long, up to longestNap. A
@@ -31,8 +31,8 @@ const (
 	longestNap = 5 * time.Millisecond
 )
 
-// napsOfACommand is the number of sleeps before await asks the server whether commands wait, if they
-// probably do not. Most commands end during the sleeps, and asking costs the server as much as one.
+// napsOfACommand is the number of sleeps before await asks the server, if commands probably do not wait.
+// Most commands end during these sleeps, and asking costs the server as much as a command.
 const napsOfACommand = 5
 
 // await returns when every buyer waits at its gate, is blocked, or is done.

@@ -115,7 +115,7 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	if k.commits == met.commits {
 		return
 	}
-	for _, h := range t.histories { // the server may refuse its writes to rows that others have written
+	for _, h := range t.histories { // the server may refuse the transaction's writes to rows that others have written
 		h.add(append([]string{"beside"}, gone...)...)
 	}
 }
@@ -127,7 +127,7 @@ func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	t.every = t.every || beyond || strings.Contains(upper, "SERIALIZABLE") || strings.HasPrefix(upper, "SET ") || strings.HasPrefix(upper, "LOCK TABLE")
 	used := ""
 	if strings.Contains(upper, "INSERT ") || strings.Contains(upper, "REPLACE ") {
-		used = fmt.Sprint(t.inserted) // the earlier INSERTs determine its id, even while it waits
+		used = fmt.Sprint(t.inserted) // the earlier INSERTs determine the id of this one, even while it waits
 		if t.inserted[o.Name]++; o.Err != nil {
 			t.inserted[o.Name+": refused"]++ // a refused INSERT may have used no id
 		}

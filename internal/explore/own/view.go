@@ -21,7 +21,7 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	}
 	v.Stock, v.Records, v.Sold = state.Leftover, state.Records, state.UnitsSold
 	v.Steps = slices.Clone(r.notes.Steps)
-	names := maps.Clone(r.notes.secrets) // a view must not add names to those of the steps
+	names := maps.Clone(r.notes.secrets) // a view must not change the names in the witness
 	for _, b := range r.buyers {
 		v.Buyers = append(v.Buyers, r.standing(b, names))
 	}

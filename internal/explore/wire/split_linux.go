@@ -17,9 +17,9 @@ type Step byte
 // The steps, in their order. A command that is not split stays Whole.
 const (
 	Whole    Step = iota
-	Begins        // the transaction of the session itself
-	Executes      // the command
-	Commits       // that transaction
+	Begins        // the server begins the session's own transaction
+	Executes      // the server executes the command
+	Commits       // the server commits that transaction
 )
 
 // A split is the state of a split command. The sending and the receiving goroutine use it alternately.

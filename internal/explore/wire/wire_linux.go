@@ -59,12 +59,12 @@ func (e *Refused) Error() string { return e.Why }
 type Command struct {
 	Text   string          // one line for people: the command as sent, with the values of a prepared statement filled in
 	Whole  func() string   // returns Text without a limit to its length; nil if Text is complete
-	Effect schedule.Effect // Reads only if it changes nothing and waits for no other client
+	Effect schedule.Effect // the value Reads means that it changes nothing and waits for no other client
 	Gated  bool            // it waits at the gate; any other command passes once the commands before it are answered
 	Raw    []byte          // for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
-	// Limit is how long the program lets the server wait: one second for BLPOP key 1. 0 means that the
+	// Limit is how long the program lets the server wait: BLPOP key 1 waits for a second. It is 0 if the
 	// program has not set a limit. The server's own time-out does not count. Endless means that the
 	// program asks to wait without end.
 	Limit time.Duration

@@ -117,8 +117,8 @@ func (s *state) command(raw, payload []byte) (*wire.Command, *request, error) {
 	c := &wire.Command{Raw: raw}
 	q := &request{answer: answer{kind: single}}
 	if raw[3] != 0 && s.authenticating {
-		// The server has asked for another method or a password. The packet of an empty password is
-		// empty.
+		// The program answers the server's request for a password or another method. The packet of an
+		// empty password is empty.
 		c.Text, c.Effect = "LOGIN", schedule.Local
 		q.answer.kind, q.resets = authenticates, true
 		return c, q, nil

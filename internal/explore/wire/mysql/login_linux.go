@@ -119,7 +119,7 @@ func greeting(raw, payload []byte) (g greeted, err error) {
 	}
 	g.thread = int64(binary.LittleEndian.Uint32(raw[at:]))
 	g.mariadb = strings.Contains(version, "MariaDB")
-	at += 4 + 8 + 1 // the thread id, the first part of the challenge, a zero
+	at += 4 + 8 + 1 // skips the thread id, the first part of the challenge, and a zero
 	low := binary.LittleEndian.Uint16(raw[at:])
 	high := binary.LittleEndian.Uint16(raw[at+5:])
 	binary.LittleEndian.PutUint16(raw[at:], low&^uint16(removed&0xffff))

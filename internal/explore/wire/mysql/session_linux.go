@@ -95,7 +95,7 @@ type prepared struct {
 type request struct {
 	answer   answer
 	settles  bool // it is counted in unsettled
-	setsWait bool // it may have changed the lock wait
+	setsWait bool // it may have changed the time-out of lock waits
 	resets   bool // the connection is reset: CHANGE_USER, RESET_CONNECTION
 	prepares *prepared
 	executes *prepared // its columns are remembered for a cursor

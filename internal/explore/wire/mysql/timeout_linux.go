@@ -80,7 +80,7 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 	name := "GET_LOCK"
 	switch {
 	case !killed && (rowAt < 0 || len(a.columns) != 1 || len(a.firstRow) != 1 || a.firstRow[0] != null):
-		return nil // it got the lock, or it is another statement
+		return nil // the GET_LOCK got its lock, or this is another statement
 	case !killed:
 		row := packets[rowAt]
 		out = appendPacket(clip(raw, row.at), row.sequence, zeroRow(a.columns[0], binary))

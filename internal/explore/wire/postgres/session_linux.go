@@ -114,8 +114,8 @@ type call struct {
 type expected struct {
 	kind      byte // P, B, D, E, C, S as the program sends them; c: CopyDone or CopyFail
 	name      string
-	statement *prepared // P, D of a statement, E
-	portal    *portal   // D of a portal, E
+	statement *prepared // for P, E, and the D of a statement
+	portal    *portal   // for E, and the D of a portal
 	before    *prepared // for P: the statement that had the name before
 }
 

@@ -22,7 +22,7 @@ import (
 type App struct {
 	allowed string // set by Guard
 	Name    string // letters, digits, dots, underscores and hyphens
-	Dir     string // folder of the file, or `folder`; commands run there, and paths are relative to it
+	Dir     string // value of `folder`, or the folder of oversell.yaml; commands run there, and paths are relative to it
 
 	// Exactly one of these three is set.
 	Run    []string // command lines of instances: one for all, or one per buyer
@@ -66,7 +66,7 @@ type App struct {
 	lines    lines
 	ruled    map[string]string // see RuleOn
 	template *Request          // value of `buyer:`; nil if each buyer has its own request
-	defaults Request           // header and body of `buyer:` for a list
+	defaults Request           // header and body of `buyer:`, for each request of a list
 	handed   []string          // names of the values that the requests of `before` provide
 }
 
@@ -102,7 +102,7 @@ func (a *App) CheckOverlap() error {
 // A Reset restores the state in which each run begins.
 type Reset struct {
 	MySQL, Postgres []string
-	Flush           bool // flush Redis: the database number in the URL
+	Flush           bool // flush the Redis database whose number is in the URL
 	Redis           [][]string
 	HTTP            []Request // sent to each instance, after the statements
 }

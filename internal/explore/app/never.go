@@ -56,8 +56,8 @@ var countOrQuoted = map[string]*regexp.Regexp{
 	"postgres": regexp.MustCompile(`(?s)\b[eE]'(?:[^'\\]|\\.)*'|'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|::\w+|:(?:sold|failed)\b`),
 }
 
-// in replaces :sold and :failed in a query, except in string literals and comments, and reports whether
-// the query contains one of them.
+// in fills the counts into a query: it replaces :sold and :failed, except in string literals and
+// comments. asked reports whether the query contains one of them.
 func (t Told) in(protocol, query string) (text string, asked bool) {
 	numbers := map[string]int{":sold": t.Sold, ":failed": t.Failed}
 	text = countOrQuoted[protocol].ReplaceAllStringFunc(query, func(found string) string {

@@ -15,8 +15,8 @@ import (
 )
 
 // errPooler reports a connection pooler in front of a database. A pooler gives its clients its own
-// numbers, and sends their commands on its own connections. The explorer needs the database's number of
-// a connection to find its waits.
+// numbers, and sends their commands on its own connections. To find out what a connection waits for, the
+// explorer needs its number in the database.
 var errPooler = errors.New("this is a connection pooler, which hides the connection that sends a command: give the database's own address in this file and to the program")
 
 // unpooledPostgres returns errPooler for PgBouncer and similar poolers. Its connection sends no

@@ -225,7 +225,7 @@ func ask(ctx context.Context, call func(context.Context) error) error {
 // Addresses returns the servers' real addresses, by protocol.
 func (s *Servers) Addresses() map[string]string { return s.addresses }
 
-// SQL returns the connection to the database with a protocol; nil if there is none.
+// SQL returns the connection to the database of a protocol; nil if there is none.
 func (s *Servers) SQL(protocol string) *sql.DB { return s.databases[protocol] }
 
 // Listener returns the listener of the connection to PostgreSQL; nil if there is none.

@@ -182,7 +182,7 @@ func TestAppVarying(t *testing.T) {
 	}
 }
 
-// TestAppRefusals: if a rate limiter refuses a buyer, the reason of the discarded run names its answer.
+// TestAppRefusals: if a rate limiter refuses a buyer, the report on the discarded run contains its answer.
 func TestAppRefusals(t *testing.T) {
 	tier.Soak(t, "no other test has it: the reason of a run that a rate limiter ends")
 	t.Parallel()

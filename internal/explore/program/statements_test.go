@@ -76,7 +76,7 @@ var staleSnapshot = []string{
 var crossed = []string{"BEGIN", "UPDATE items SET stock = stock - 1 WHERE id = {0}", "UPDATE items SET stock = stock - 1 WHERE id = {1}", "COMMIT"}
 
 // TestAppAnswers: a failure or a missing answer is a violation while every server is healthy. A refusal
-// is none, unless a rule forbids it.
+// is no violation, unless a rule forbids it.
 func TestAppAnswers(t *testing.T) {
 	tier.Soak(t, "no other test has it: answers in a search of a program")
 	t.Parallel()

@@ -245,7 +245,7 @@ func TestWaitRunsOut(t *testing.T) {
 	}
 }
 
-// TestWatchLocked: the witness shows rows that the program has locked as locked. They do not block the
+// TestWatchLocked: the witness marks the rows that the program has locked. These rows do not block the
 // search.
 func TestWatchLocked(t *testing.T) {
 	tier.Soak(t, "no other test has it: locked rows under `watch:`")

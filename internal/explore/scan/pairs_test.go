@@ -120,7 +120,7 @@ func TestUnfinished(t *testing.T) {
 }
 
 // TestUnproven: without a race, a scan proves nothing if a request or pair is not completely explored,
-// or if there is none.
+// or if no pair is explored.
 func TestUnproven(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -100,8 +100,8 @@ func readPythonProgram(r *repository, d *Draft, runner string) (flaskApp string)
 }
 
 // packageOf splits the path of a file into the folder in which Python must start to import the file,
-// and the path below that folder. The folder contains the file's outermost package. It is "" (the top
-// of the repository) if the file is at the top, or imports packages by their path from the top.
+// and the path below that folder. The folder contains the file's outermost package. The folder is ""
+// (the top of the repository) if the file is there, or imports packages by their path from there.
 func packageOf(r *repository, file string) (folder, inner string) {
 	top, _, nested := strings.Cut(file, "/")
 	if !nested || regexp.MustCompile(`(?m)^\s*(?:from|import)\s+`+regexp.QuoteMeta(top)+`\b`).MatchString(r.text(file)) {

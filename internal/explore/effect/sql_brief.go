@@ -66,8 +66,8 @@ func (s *shortening) replace(from, to int, text string) {
 	s.edits = append(s.edits, edit{from, to, text})
 }
 
-// clause returns the position of the first given word after from, outside parentheses. It returns the
-// end if there is none.
+// clause returns the first position after the index from, outside parentheses, at which one of the words
+// stands. It returns the end if there is none.
 func (s *shortening) clause(from int, words ...string) int {
 	depth := 0
 	for i := from; i < len(s.t); i++ {

@@ -163,7 +163,7 @@ func (q *query) word(b *block, i int) {
 	}
 }
 
-// lockedOnly handles FOR UPDATE OF a. It locks only rows of a, and none of the block's other tables.
+// lockedOnly handles FOR UPDATE OF items, which locks no rows of the block's other tables.
 func (q *query) lockedOnly(b *block, i int) {
 	of := i + 2
 	if q.at(i + 1).is("NO") { // FOR NO KEY UPDATE

@@ -98,7 +98,7 @@ func catalog(words []string) bool {
 			return false
 		case slices.Contains(catalogs, next[0]) && (len(next) == 1 || next[1] != "."):
 			found = true
-		case next[0] == "(" && len(next) > 1 && (next[1] == "SELECT" || next[1] == "VALUES"): // the loop also checks this part
+		case next[0] == "(" && len(next) > 1 && (next[1] == "SELECT" || next[1] == "VALUES"): // a subquery, which the loop checks, too
 		case next[0] != "(" && len(next) > 1 && next[1] == "(": // a function, which Effect checks
 		default:
 			return false

@@ -32,7 +32,7 @@ type walk struct {
 
 // A place is the context of a statement.
 type place struct {
-	packet bool              // in the text itself
+	packet bool              // in the text itself, not in a routine or a block
 	inner  bool              // within another statement (the outer statement), which commits the writes
 	stale  bool              // the statement does not see commits since the start of the outer statement
 	branch bool              // the statement may not run

@@ -160,8 +160,8 @@ func TestGlossary(t *testing.T) {
 
 const choosePage = "docs/guides/choose-a-strategy.md"
 
-// TestChooseMarks: the page recommends only safe strategies, and its second table marks each strategy
-// that is not safe.
+// TestChooseMarks: choose-a-strategy.md recommends only safe strategies, and its second table marks each
+// strategy that is not safe.
 func TestChooseMarks(t *testing.T) {
 	mark := map[string]string{}
 	recommended := map[string]bool{}
@@ -189,7 +189,7 @@ func TestChooseMarks(t *testing.T) {
 	}
 }
 
-// TestGuideDiagram: explore --app draws the diagram of the guide.
+// TestGuideDiagram: explore --app draws the diagram of test-your-shop.md.
 func TestGuideDiagram(t *testing.T) {
 	tier.Soak(t, "a search of a program for the page")
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestGuideDiagram(t *testing.T) {
 	}
 }
 
-// TestGuideTarget: the example in Python oversells as the guide shows, and does not with its lock.
+// TestGuideTarget: the example in Python oversells as test-your-shop.md shows, but not with its lock.
 func TestGuideTarget(t *testing.T) {
 	tier.Soak(t, "starts the example in Python")
 	t.Parallel()

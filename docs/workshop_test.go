@@ -187,7 +187,7 @@ func TestPages(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLockExample: the guide shows an example of package rlock, which the tests of rlock run.
+// TestLockExample: lock-in-your-program.md shows an example that the tests of package rlock run.
 func TestLockExample(t *testing.T) {
 	code, guide := shoptest.Read(t, "rlock/example_test.go"), shoptest.Read(t, "docs/guides/lock-in-your-program.md")
 	_, example, _ := strings.Cut(guide, "```go\n")

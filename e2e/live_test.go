@@ -132,8 +132,8 @@ func TestLiveOneScreen(t *testing.T) {
 	p.runs(6)
 }
 
-// TestLiveBreakNow: the button injects a fault into a run under way. The page then compares the run
-// with no promise, and its command contains the fault.
+// TestLiveBreakNow: the button injects a fault into a run under way. The page then shows no promise for
+// the run, and the run's command contains the fault.
 func TestLiveBreakNow(t *testing.T) {
 	s := startShop(t)
 	p := open(t, s, "/")

@@ -95,7 +95,7 @@ func ExampleClient_NewFencedLock() {
 	ctx := context.Background()
 	lock := client.NewFencedLock("stock")
 
-	var seen int64 // kept by the resource that is written to
+	var seen int64 // the resource keeps the greatest token
 	write := func(token int64) bool {
 		if token < seen {
 			return false

@@ -179,7 +179,7 @@ func TestRush(t *testing.T) {
 			clients = append(clients, c)
 		}
 		var inside atomic.Int32
-		var last int64 // the greatest token that the fenced resource has seen; also for the race detector
+		var last int64 // the greatest token that the fenced resource has seen; two holders at once would be a data race
 		rush(t, clients, newLock, name(t), 8, grants, func(lease *Lease) {
 			if inside.Add(1) != 1 {
 				t.Error("two are inside")

@@ -149,7 +149,7 @@ func (ln *line) endTry(w *waiter, remaining time.Duration, err error) {
 func (w *waiter) nudge() {
 	select {
 	case w.turn <- struct{}{}:
-	default: // it will check anyway
+	default: // an earlier signal has not been received yet
 	}
 }
 

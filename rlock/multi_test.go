@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// nodes returns independent servers with one lock each. No other server gets the port of one that a
-// test closes.
+// nodes returns independent servers with one lock each. No new server gets the port of a server that a
+// test has closed.
 func nodes(t *testing.T, n int, name string) ([]*miniredis.Miniredis, []*Lock) {
 	t.Helper()
 	var servers []*miniredis.Miniredis

@@ -32,9 +32,9 @@ func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(co
 	return func(c *Client) { c.renewalTimer = after }
 }
 
-// FairWait is how long past its turn a waiter of a fair lock may be silent before it counts as
-// dead; 5 minutes by default. Services that share a fair lock need the same value. For a call with the
-// option Wait, that option replaces FairWait.
+// FairWait is the time for which a waiter of a fair lock may be silent past its turn before it counts
+// as dead; 5 minutes by default. Services that share a fair lock need the same value. For a call with
+// the option Wait, that option replaces FairWait.
 //
 // Source: Redisson, Config.fairLockWaitTimeout.
 func FairWait(d time.Duration) ClientOption {

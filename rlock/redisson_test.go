@@ -36,7 +36,7 @@ type javaProcess struct {
 func startJava(t *testing.T, redisAddress string) *javaProcess {
 	t.Helper()
 	classpath := filepath.Join(t.TempDir(), "classpath")
-	ctx := context.WithoutCancel(t.Context()) // the program ends with its input, in Cleanup
+	ctx := context.WithoutCancel(t.Context()) // Cleanup closes the program's input, which ends the program
 	if out, err := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", "redisson/pom.xml", "dependency:build-classpath",
 		"-Dmdep.outputFile="+classpath).CombinedOutput(); err != nil {
 		t.Fatalf("mvn: %v\n%s\ntools/install-servers.sh soak installs Maven and Java", err, out)

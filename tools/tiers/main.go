@@ -137,7 +137,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 			return true
 		}
 		if method := functions["."+selected.Sel.Name]; method != nil {
-			var of test // use only servers: a method of another type may have the same name
+			var of test // only its field servers is used, since a method of another type may have the same name
 			of.add(method, functions, seen)
 			t.servers = t.servers || of.servers
 		}

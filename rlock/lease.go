@@ -108,7 +108,7 @@ func (l *redisLock) release(ctx context.Context, field string, left int) (bool, 
 }
 
 // sendRelease repeats a command that may not have arrived. If the repetition answers "not held",
-// the first one may have released the lock.
+// the first command may have released the lock.
 func (l *redisLock) sendRelease(ctx context.Context, field string, left int) (bool, error) {
 	released, err := l.sendReleaseOnce(ctx, field, left)
 	if !maybeDone(err) {

@@ -67,7 +67,7 @@ type Column struct {
 // An ecosystem reads the files of one language.
 type ecosystem struct {
 	manifests []string // names of files that identify it
-	sources   string   // endings of its source files' names; identify a program without a manifest
+	sources   string   // endings of its source files' names, which identify a program without a manifest
 	read      func(*repository, *Draft)
 }
 

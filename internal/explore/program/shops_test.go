@@ -63,8 +63,8 @@ func TestTryton(t *testing.T) {
 	}
 }
 
-// TestBetterAuth: version 1.3 accepts a key that is valid for one request twice, unless it is mended with
-// a conditional write. Version 1.7 may refuse both requests, unless it is mended to keep a used-up key.
+// TestBetterAuth: version 1.3 accepts a single-use API key twice, unless it is mended with a conditional
+// write. Version 1.7 may refuse both requests, unless it is mended to keep a used-up key.
 func TestBetterAuth(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
 	shoptest.Needs(t, "node", "npm")

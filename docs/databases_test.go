@@ -128,7 +128,6 @@ func topologies() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// joined lists conditions with a sign before each.
 func joined(sign string, conditions []promise.Condition) string {
 	var texts []string
 	for _, c := range conditions {

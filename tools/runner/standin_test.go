@@ -196,7 +196,6 @@ func makeReleases() (string, error) {
 		os.WriteFile(filepath.Join(download, "checksums.txt"), fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(archive.Bytes()), name), 0o644))
 }
 
-// temporary is a folder that all tests share.
 var temporary string
 
 func TestMain(m *testing.M) {

@@ -49,7 +49,6 @@ DELIMITER ;
 CREATE DEFINER='gone'@'%' SQL SECURITY DEFINER VIEW v AS SELECT * FROM items WHERE stock > 0;
 `
 
-// withSchema returns an App with a private server and the given schema.
 func withSchema(t *testing.T, protocol, schema string) *App {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +62,6 @@ func withSchema(t *testing.T, protocol, schema string) *App {
 	return a
 }
 
-// dumped returns the output of a dump tool.
 func dumped(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {

@@ -247,7 +247,6 @@ func (s *Servers) Keys(ctx context.Context, most int) ([][]string, error) {
 // Versions describes the servers for people: "MariaDB 10.11.14, Redis 7.0.15".
 func (s *Servers) Versions() string { return strings.Join(s.versions, ", ") }
 
-// finds records whether a statement of the reset has found a row.
 func (s *Servers) finds(statement string, done sql.Result) {
 	if n, err := done.RowsAffected(); err != nil || !strings.HasPrefix(strings.ToUpper(strings.TrimSpace(statement)), "UPDATE") {
 		return

@@ -24,7 +24,6 @@ const (
 // skipped matches folders without the program's own code.
 var skipped = regexp.MustCompile(`^(?:\..+|node_modules|vendor|bower_components|venv|env|__pycache__|site-packages|dist|build|out|target|obj|coverage|tmp|log|logs|tests?|__tests__|specs?|e2e|testdata|fixtures|docs?|examples?|public|static|assets|frontend|client)$`)
 
-// open lists the files of a folder.
 func open(root fs.FS) (*repository, error) {
 	r := &repository{root: root, texts: map[string]string{}}
 	err := fs.WalkDir(root, ".", func(file string, entry fs.DirEntry, err error) error {

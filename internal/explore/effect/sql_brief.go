@@ -204,7 +204,6 @@ func (s *shortening) update() {
 	}
 }
 
-// isTime reports whether an expression is a time.
 func isTime(t []token) bool {
 	return slices.ContainsFunc(t, func(one token) bool {
 		name := strings.ToLower(one.text)

@@ -219,12 +219,10 @@ func (all buyers) cameTo(o *gate.Op) string {
 	return "unchanged"
 }
 
-// flies reports whether the command was released and has no answer yet.
 func (all buyers) flies(o *gate.Op) bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return slices.Contains(b.flying, o) })
 }
 
-// fly reports whether a server still has to answer a command.
 func (all buyers) fly() bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }

@@ -47,7 +47,6 @@ func (w watch) Now() time.Time {
 	return w.clock.Now()
 }
 
-// never is a timer that does not fire.
 type never struct{}
 
 func (never) Reset(time.Duration) bool { return true }

@@ -92,7 +92,6 @@ func (r stockRead) left(ctx context.Context, name string) (int64, error) {
 	return units, err
 }
 
-// refusing is a strategy that refuses every buyer as sold out.
 type refusing struct{}
 
 // Buy implements purchase.Strategy.

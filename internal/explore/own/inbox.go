@@ -24,7 +24,6 @@ const (
 	returned                   // Buy has returned
 )
 
-// kinds maps the gate's reports to those of the inbox.
 var kinds = map[gate.Kind]reportKind{gate.Arrived: arrived, gate.Finished: finished, gate.Refused: refused, gate.Lost: lost}
 
 // A report is one thing that a buyer's goroutine did.

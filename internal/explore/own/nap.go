@@ -24,7 +24,6 @@ func (n *nap) end() {
 	}
 }
 
-// plainNap is a nap with a timer of the Go runtime.
 func plainNap() *nap {
 	n := &nap{over: make(chan struct{}, 1)}
 	timer := time.AfterFunc(time.Hour, n.end)

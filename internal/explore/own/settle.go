@@ -35,7 +35,6 @@ const (
 // Most commands end during these sleeps, and asking costs the server as much as a command.
 const napsOfACommand = 5
 
-// await returns when every buyer waits at its gate, is blocked, or is done.
 func (s *resting) await(ctx context.Context) error {
 	s.begin()
 	deadline, silence := time.Now().Add(schedule.HangTimeout), s.r.x.endings.patience(maxSilence)

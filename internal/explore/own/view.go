@@ -79,7 +79,6 @@ func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	return "in its process, for another buyer there", r.others(b, func(o *buyer) bool { return r.notes.inMemory[o.id] })
 }
 
-// others returns the matching buyers, except b.
 func (r onlooker) others(b *buyer, matches func(*buyer) bool) (ids []int) {
 	for _, o := range r.buyers {
 		if o != b && matches(o) {

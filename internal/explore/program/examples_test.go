@@ -97,7 +97,6 @@ func absolute(t testing.TB, path string) string {
 	return path
 }
 
-// search returns the result of a search of the example.
 func (c appCase) search(t *testing.T, args ...string) explore.Report {
 	t.Helper()
 	if c.events != "" {

@@ -138,7 +138,6 @@ func badInput(t *testing.T, s ownServers) {
 	}
 }
 
-// check runs the command, and checks its exit code and its error line.
 func (c badCase) check(t *testing.T, s ownServers) {
 	t.Helper()
 	if c.soak {
@@ -385,7 +384,6 @@ func killedOnOwnServers(t *testing.T, s ownServers) {
 	}
 }
 
-// serverSettings returns the settings of the servers and of the tables.
 func serverSettings(t *testing.T, db *sql.DB, client *redis.Client) map[string]string {
 	t.Helper()
 	all, err := client.ConfigGet(t.Context(), "*").Result()

@@ -22,7 +22,6 @@ func verifyApp(t *testing.T, file string, args ...string) (code int, stdout, std
 	return shoptest.Run(t, append([]string{"verify", "--app", file}, args...)...)
 }
 
-// verified returns the --json result for a file in testdata/rush.
 func verified(t *testing.T, name string, args ...string) (code int, r findings.Program, stderr string) {
 	t.Helper()
 	shoptest.Needs(t, "python3")

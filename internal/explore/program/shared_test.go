@@ -53,7 +53,6 @@ var sharedCases = []sharedCase{
 	{mode: "whole", node: true, pool: 4, orders: 4},
 }
 
-// file writes the description of the program.
 func (c sharedCase) file(t *testing.T) string {
 	t.Helper()
 	needs, line := []string{"python3"}, "python3 shop.py"
@@ -81,7 +80,6 @@ schema: %s/schema.sql
 `, c.mode, line, c.mode, c.pool, modules, dir), buyers)
 }
 
-// writeApp writes a file with the given parts, and with the stock and the rule.
 func writeApp(t *testing.T, head, buyers string) string {
 	t.Helper()
 	return appFile(t, head+buyers+`

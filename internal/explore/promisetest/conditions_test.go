@@ -28,7 +28,6 @@ type condition struct {
 
 const raiseInOne = "raise in one process"
 
-// conditions returns all conditions.
 func conditions() []condition {
 	return []condition{
 		{"mixed units", true, func(c *explore.Config) { c.Stock, c.Units, c.Bound = 4, explore.Units{3, 2}, 1 }},

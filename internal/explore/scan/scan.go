@@ -178,7 +178,6 @@ func (s *scan) alone(ctx context.Context) error {
 	return fmt.Errorf("no request can be explored; %s: %s", all[first].Name, all[first].Problem)
 }
 
-// learn records the observations of a run of one request.
 func (r *Request) learn(ctx context.Context, x *target.Runner, seen target.Check) (err error) {
 	a := seen.Buyers[0]
 	r.Answer, r.Commands = a.Answer, len(a.Commands)
@@ -258,7 +257,6 @@ func (s *scan) round(ctx context.Context, wanted []*Pair, most time.Duration) er
 	return nil
 }
 
-// explore explores a pair, for the given time at most.
 func (s *scan) explore(ctx context.Context, p *Pair, budget time.Duration) error {
 	begun := time.Now()
 	defer func() { p.Seconds += time.Since(begun).Seconds() }()

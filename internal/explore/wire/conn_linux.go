@@ -135,7 +135,6 @@ func (c *Conn) turn(o *Command) {
 	c.mu.Unlock()
 }
 
-// send sends one command after the other.
 func (c *Conn) send() {
 	for o := c.next(); o != nil; o = c.next() {
 		if err := c.pass(o); err != nil {

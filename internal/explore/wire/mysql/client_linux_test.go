@@ -148,7 +148,6 @@ func (c *client) rows() (packets int) {
 	}
 }
 
-// prepare returns a statement's id.
 func (c *client) prepare(sql string) uint32 {
 	c.t.Helper()
 	c.command(0x16, []byte(sql)...)

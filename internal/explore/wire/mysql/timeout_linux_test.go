@@ -93,7 +93,6 @@ func TestTimedOut(t *testing.T) {
 	}
 }
 
-// outcomeOf returns the query's single value, or its error.
 func outcomeOf(db *sql.DB, query string, args []any) string {
 	rows, err := db.Query(query, args...)
 	if err != nil {

@@ -112,7 +112,6 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-// must returns v. It fails the test if err is not nil.
 func must[V any](v V, err error) func(testing.TB) V {
 	return func(t testing.TB) V {
 		t.Helper()

@@ -10,7 +10,6 @@ func newChannels() channels {
 	return channels{"subscribe": {}, "psubscribe": {}, "ssubscribe": {}}
 }
 
-// none reports whether the connection has no subscription.
 func (c channels) none() bool {
 	for _, names := range c {
 		if len(names) > 0 {

@@ -35,8 +35,8 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("still breaks: %s: %s", c.Witness.Verdict, c.Witness.Why)
 }
 
-// Again runs a saved schedule and compares the results. For each step it takes the command of the same buyer with the
-// same name, at any position. It repeats a void run, up to 5 times; then the error is schedule.Void. It repeats a run
+// Again runs a saved schedule and compares the results. For each saved step, it takes the same buyer's command with the
+// same name. It repeats a void run, up to 5 times; then the error is schedule.Void. It repeats a run
 // with concurrent pairs until the server executes them as saved, up to 10 times.
 func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	if err := x.config.Fits(s); err != nil {
@@ -175,7 +175,7 @@ type turns struct {
 	at    int
 }
 
-// next returns the choice for the next step, and whether it is the saved step itself. The point must have a
+// next returns the choice for the next step, and whether it is the saved step itself. p must have at least one
 // choice.
 func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	for ; t.at < len(t.steps); t.at++ {

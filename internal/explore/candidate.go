@@ -12,8 +12,8 @@ import (
 )
 
 // A candidate is a violation whose schedule may become the witness. A candidate is better with a lower mildness, then
-// with fewer steps, switches between buyers and events. Among equals, the one in which buyer 1 goes first is
-// better.
+// with fewer steps, then fewer switches between buyers, then fewer events. Among equals, the one in which buyer 1 goes
+// first is better.
 type candidate struct {
 	schedule.Ended
 	cost     [3]int

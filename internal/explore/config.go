@@ -46,13 +46,13 @@ type Config struct {
 	Progress func(explored, violations int)
 }
 
-// reduced reports whether Reduce has an effect.
+// reduced reports whether Config.Reduce has an effect.
 func (c Config) reduced() bool {
 	return c.Reduce && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
 
-// nodesAlike reports whether symmetry reduction applies to a lock's nodes: of those without a command, only the first is
-// asked.
+// nodesAlike reports whether symmetry reduction applies to a lock's nodes. Then, of the nodes that no command has
+// reached, only the first is asked.
 func (c Config) nodesAlike() bool {
 	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }

@@ -10,8 +10,8 @@
 //	buyer 2 -> Strategy.Buy -> SQL driver, Redis client -> gate /
 //
 // Each buyer has its own connections and its own instance of the strategy, like a separate process. So the connection
-// identifies the buyer, even if a renewal or a worker sends the command, whose context does not. With Config.Shared,
-// all buyers share one instance, and the context identifies the buyer.
+// identifies the buyer. (The context of a renewal or a worker does not.) With Config.Shared, all buyers share one
+// instance, and the context identifies the buyer.
 //
 // A schedule is a list of choices, and each run begins in the same initial state. The search identifies a state by
 // a hash of everything that determines the rest of the schedule, and explores each continuation once (type graph). If

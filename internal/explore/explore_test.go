@@ -189,7 +189,7 @@ func TestProgramReport(t *testing.T) {
 	}
 }
 
-// TestMissing: a search that may have left out schedules claims completeness for no number of preemptions.
+// TestMissing: a search that may have left out schedules does not claim to be complete, even without preemptions.
 func TestMissing(t *testing.T) {
 	late := func(_ *world, p *schedule.Point) error {
 		p.Late = true

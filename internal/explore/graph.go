@@ -96,8 +96,8 @@ func (g *graph) open(p place) *schedule.Choice {
 }
 
 // infer finds the node to which choice c leads from n, without a run. If c is independent of the step that led to n,
-// and was made before that step, both orders lead to the same state. This does not apply to a shared process, which may
-// know which buyer was answered first.
+// and another run has made c first and then that step, both orders lead to the same state. This does not apply to a
+// shared process, which may know which buyer was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {
 		first, quiet := step.at.quietly(c)

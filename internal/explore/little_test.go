@@ -309,7 +309,7 @@ func (w *world) change(t *thread, at string) {
 	w.answer(t, fmt.Sprint(t.changes[at]))
 }
 
-// reaches reports whether the thread from waits for the thread to, perhaps through others. A thread waits for the
+// reaches reports whether one thread (from) waits for another (to), perhaps through others. A thread waits for the
 // holder of the row, and for the threads ahead of it in the queue.
 func (w *world) reaches(from, to *thread, seen map[*thread]bool) bool {
 	if from.waits == "" || seen[from] {

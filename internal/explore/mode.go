@@ -30,7 +30,7 @@ type mode interface {
 
 // violations are the violations of one search.
 type violations interface {
-	// begin records that a run has ended, before rank. afterVoid says that the previous run was void.
+	// begin is called when a run has ended, before rank. afterVoid says that the previous run was void.
 	begin(afterVoid bool)
 	// doubt records that a run was void, so the violation of the previous run is doubtful.
 	doubt()

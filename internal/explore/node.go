@@ -37,7 +37,7 @@ type step struct {
 	by *schedule.Choice
 }
 
-// below returns a new node, to which choice by leads from n. n is nil at the root.
+// below returns a new node: the one that follows n after the given choice. n is nil at the root.
 func below(n *node, by *schedule.Choice) *node {
 	kid := &node{parent: n, by: by}
 	if n != nil {

@@ -12,7 +12,7 @@ import (
 func bind() (unbind func()) {
 	var before, one unix.CPUSet
 	var now uint32
-	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&now)), 0, 0) // #nosec G103 -- the call that x/sys lacks; now lives until it is back
+	_, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&now)), 0, 0) // #nosec G103 -- x/sys lacks this call; the variable lives until it returns
 	if errno != 0 || unix.SchedGetaffinity(0, &before) != nil {
 		return func() {}
 	}

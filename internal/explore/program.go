@@ -21,21 +21,22 @@ type OfProgram struct {
 	// effect with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents, where every schedule counts.
 	Reduce bool
 	// Tries is the maximum number of times in a row that a buyer sends the same commands and gets the same answers
-	// while another buyer could continue. The search leaves out further attempts: otherwise each number of
+	// while another buyer could continue. The search leaves out further attempts. Otherwise, each number of
 	// retries would be a separate schedule.
 	Tries int
-	// Ignore lists the entries of `ignore` in the file: commands of the program's own work, which are not steps.
+	// Ignore lists the entries of `ignore` in oversell.yaml: commands that the program sends for itself, not for a
+	// buyer. They are not steps.
 	Ignore []string
-	// Split divides a statement that commits by itself into two steps, if another buyer's command could notice the
-	// difference: the database executes it, and later commits it. The flag --overlap sets Split for a program;
-	// Overlap has no effect then.
+	// Split divides a statement that commits by itself into two steps, its execution and its commit, if another
+	// buyer's command could notice the difference. For a program, --overlap sets Split, not Overlap.
 	Split bool
-	// Atomic reports that the owner vouches for statements that both read and write, see Report.Divided.
+	// Atomic reports that oversell.yaml says `atomic: accepted`: no other write comes between the read and the
+	// write of one statement, see Report.Divided.
 	Atomic bool
 	// Racing is Report.Racing.
 	Racing string
-	// ShortPauses reports that the owner vouches for pauses that are too short to explore, see
-	// Report.Pauses.
+	// ShortPauses reports that oversell.yaml says `pauses: accepted`: in a pause too short to explore, no buyer
+	// relies on its pooled connection, see Report.Pauses.
 	ShortPauses bool
 }
 
@@ -127,8 +128,8 @@ func (v *programViolations) over() bool {
 	return limited && time.Now().After(end)
 }
 
-// promises returns a negative number if c is more promising than other. A candidate is more promising if no run next
-// to it was void. Among equals, the better candidate is more promising.
+// promises returns a negative number if c is more promising than other. A doubtful candidate is less promising. Among
+// equals, the better candidate is more promising.
 func (c *candidate) promises(other *candidate) int {
 	if c.doubtful != other.doubtful {
 		if c.doubtful {
@@ -153,7 +154,7 @@ type confirmed struct {
 // isSteady reports whether every replay broke.
 func (v *confirmed) isSteady() bool { return v.broke == v.replays }
 
-// isSteadier reports whether a larger share of replays broke than with other, which may be nil.
+// isSteadier reports whether v broke in a larger share of its replays than other, which may be nil.
 func (v *confirmed) isSteadier(other *confirmed) bool {
 	return other == nil || v.broke*other.replays > other.broke*v.replays
 }
@@ -218,9 +219,9 @@ func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*conf
 	return found, nil
 }
 
-// confirm replays a violation until it has broken in two replays, or has broken in one and ended differently in
-// another. It repeats void runs. After ctx has ended it makes only one attempt. It returns nil if no replay
-// breaks, or if the budget ends first.
+// confirm replays a violation, with up to shownTries runs. It stops early if the first two replays break. A void run
+// is not a replay. After ctx has ended, confirm makes only one run. It returns nil if no replay breaks within the
+// budget.
 func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(context.WithoutCancel(ctx))
 	defer cancel()

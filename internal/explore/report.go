@@ -73,12 +73,12 @@ type Report struct {
 	Holdable bool `json:"-"`
 	// Kinds counts the violations by verdict.
 	Kinds map[verdict.Verdict]int `json:"kinds,omitempty"`
-	// Ignored lists commands that the file ignores, although they affect a step or a rule, each with the reason. If there
-	// are any, the search is not complete.
+	// Ignored lists commands that oversell.yaml ignores, although they affect a step or a rule, each with the reason. If
+	// there are any, the search is not complete.
 	Ignored []string `json:"ignored,omitempty"`
-	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in the file
-	// Uncompared lists columns, and places in the answers, that are not compared with the serial runs. Either two runs
-	// of the same order differed there, or the file excepts them.
+	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in oversell.yaml
+	// Uncompared lists columns, and places in the answers, that are not compared with the serial runs. Either two serial
+	// runs in the same order differed there, or oversell.yaml excepts them.
 	Uncompared []string `json:"uncompared,omitempty"`
 	// Pauses lists commands after which every pause of the program was too short for another buyer's move. No such
 	// move was explored.
@@ -90,14 +90,14 @@ type Report struct {
 	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
 	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
-	Stray         string `json:"stray,omitempty"`           // release of a lock on a connection that does not hold it, or a lock with which a pooler allows that
+	Stray         string `json:"stray,omitempty"`           // a lock released on a connection that does not hold it, or taken on one that a pooler lends per transaction
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent
-	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // the owner vouches for Pauses
-	Atomic        bool   `json:"atomic_accepted,omitempty"` // the owner vouches for Divided
+	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // oversell.yaml accepts Pauses as harmless
+	Atomic        bool   `json:"atomic_accepted,omitempty"` // oversell.yaml accepts Divided as harmless
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules that refused a buyer although a later buyer could buy; with a program, although a serial run serves it
+	Early          int      `json:"early_sold_out"` // schedules that refused a buyer although a later buyer could buy; with a program, although a serial run serves that buyer
 
 	again          string // the command that repeats the search
 	split          bool   // see Config.Split
@@ -320,10 +320,10 @@ func (r Report) limits(bound *int) string {
 	return " of at most " + strings.Join(limits, " and ")
 }
 
-// Empty reports whether no requested event could happen. Then the search proves nothing about them.
+// Empty reports whether no requested event could happen. Then the search proves nothing about events.
 func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
 
-// WhyEmpty returns why the search proves nothing, if Empty is true. The text does not name the subject.
+// WhyEmpty returns why the search proves nothing, if Empty is true. The text does not name the strategy or program.
 func (r Report) WhyEmpty() string {
 	text := "the result proves nothing: "
 	for _, k := range schedule.Kinds() {

@@ -165,7 +165,7 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere describes the choices that were available instead of a saved step. After the last step, step is zero.
+// elsewhere describes the choices that were available instead of a saved step (step; zero after the last).
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

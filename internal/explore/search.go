@@ -139,7 +139,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
-	if s.result.Complete { // otherwise, they may happen in a schedule that was not run
+	if s.result.Complete { // otherwise, an event may happen in a schedule that was not run
 		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
 	}
 	if x, ok := x.runner.(schedule.Poller); ok {
@@ -250,7 +250,7 @@ func (s *search) run(ctx context.Context, t execution) error {
 // maxNamed is the maximum length of a list of commands in a result.
 const maxNamed = 20
 
-// withNew adds the list seen to the list all, without repetitions, up to maxNamed entries.
+// withNew appends the entries of seen that all does not contain, up to maxNamed entries in total.
 func withNew(all, seen []string) []string {
 	for _, text := range seen {
 		if !slices.Contains(all, text) && len(all) < maxNamed {

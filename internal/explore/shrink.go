@@ -51,7 +51,7 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	return c.renamed(ctx, s)
 }
 
-// steadily runs the tokens except n of them, starting at index i. For a program it repeats void runs.
+// steadily runs the tokens without the n tokens from index i. For a program it repeats void runs.
 func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
 	for range shownTries {
 		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)
@@ -96,8 +96,8 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 // number matches the number of a buyer in a token.
 var number = regexp.MustCompile(`[1-9]`)
 
-// leavingOut returns a chooser that follows the tokens except n of them, starting at index i, and except those that
-// are not available. After the last token, it takes the first available command.
+// leavingOut returns a chooser that follows the tokens. It skips the n tokens from index i, and those that are not
+// available. After the last token, it takes the first available command.
 func leavingOut(tokens []string, i, n int) schedule.Chooser {
 	rest := slices.Delete(slices.Clone(tokens), i, i+n)
 	return func(p *schedule.Point) (string, error) {

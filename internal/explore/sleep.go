@@ -24,8 +24,8 @@ func (n *node) awake() []*schedule.Choice {
 	return slices.DeleteFunc(ordered, func(c *schedule.Choice) bool { return slices.Contains(n.sleep, c) })
 }
 
-// asleepBelow returns the choices that sleep after choice by of n. They sleep at n, or are explored before by, and
-// commute with by.
+// asleepBelow returns the choices that sleep after the given choice of n. They sleep at n, or are explored before that
+// choice, and they commute with it.
 func (n *node) asleepBelow(by *schedule.Choice) (sleep []*schedule.Choice) {
 	if n.mixed {
 		return nil

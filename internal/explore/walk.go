@@ -89,7 +89,7 @@ func list(choices []*schedule.Choice) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// below returns a new node, to which choice by leads from n.
+// below returns a new node: the one that follows n after the given choice.
 func (w *walk) below(n *node, by *schedule.Choice) *node {
 	kid := below(n, by)
 	if n != nil && w.x.config.reduced() {
@@ -99,8 +99,8 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 }
 
 // open adds a new node. It returns the choice that the run makes now; the others become branches. If n.races is set,
-// commands of other buyers become branches only for a race, see races. It returns nil at the end of a schedule, or if
-// only sleeping choices are left.
+// commands of other buyers become branches only for a race, see races.go. It returns nil at the end of a schedule, or
+// if only sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)

@@ -13,7 +13,7 @@ import (
 // mostRows is the maximum number of rows shown for a finding.
 const mostRows = 8
 
-// Shown returns these rows.
+// Shown returns the first rows of the finding, at most mostRows.
 func (f Finding) Shown() [][]string { return f.Rows[:min(len(f.Rows), mostRows)] }
 
 // More returns a text with the number of rows that are not shown; "" if all are shown.
@@ -24,7 +24,7 @@ func (f Finding) More() string {
 	return ""
 }
 
-// returns introduces a query that has returned a row.
+// returns is the text before a query that has returned a row.
 const returns = "must return no row, and does: "
 
 // Why describes the findings in one line.

@@ -27,13 +27,13 @@ type Step struct {
 
 	// The following fields are set only for a program's command. The output shows parts of them.
 	Whole      string   `json:"-"` // the full text of the command; "" if Command is complete
-	Rows       [][]Cell `json:"-"` // the first rows of the answer, not cut like Result
+	Rows       [][]Cell `json:"-"` // the first rows of the answer, with complete values (Result may be shortened)
 	Unseen     int      `json:"-"` // number of further rows
 	Connection int64    `json:"-"` // the connection's number at the server; 0 if unknown
 }
 
-// These marks begin the command of a step that only adds the answer to an earlier command. The command was let
-// through after a wait, or its time-out ended it.
+// These marks begin the command of a step that only adds the answer to an earlier command, which had to wait: the
+// server let it through, or its time-out ended it.
 const (
 	LetThrough = "(let through) "
 	TimedOut   = "(timed out) "
@@ -79,17 +79,17 @@ type Choice struct {
 	Server string `json:"server,omitempty"`
 }
 
-// A Finding is a rule of `never` that returned rows, or a difference between the run's end and each serial run.
+// A Finding is a broken rule of `never` with its rows, or a way in which the run's end differs from every serial run.
 type Finding struct {
 	Query   string     `json:"query"`            // "" if Title is set
 	Title   string     `json:"title,omitempty"`  // the problem in one line; "": Query returned rows
-	Remedy  string     `json:"remedy,omitempty"` // advice in case the run's end is correct
+	Remedy  string     `json:"remedy,omitempty"` // what to change in oversell.yaml if the program is right
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"` // one value per column; the caller formats NULL and bytes
 }
 
-// Columns returns the columns that are shown after each step: stock and records, or those of the watch
-// query.
+// Columns returns the columns that are shown after each step: stock and records or, for a program, the columns of
+// the watch query.
 func (w *Witness) Columns() []string {
 	if w.ofProgram() {
 		return w.Watch

@@ -58,7 +58,7 @@ func (p *PubSub) Begin() {
 	clear(p.heard)
 }
 
-// Heard returns the number of messages since its last call, by owner of the connection; 0: connections of all buyers.
+// Heard returns the number of messages since its last call, by owner of the connection; 0: all buyers share it.
 func (p *PubSub) Heard() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -171,7 +171,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // it belongs to no lock; the next run waits until it has no listener
+	if c.name == "PUBLISH" && len(c.args) > 1 { // the channel belongs to no lock; the next run waits until it has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

@@ -96,7 +96,7 @@ func (c command) changed(cmd redis.Cmder, err error) bool {
 	return changed
 }
 
-// tells classifies an answer. If the driver returns false, the server's answer was nil for SET NX, otherwise 0.
+// tells classifies an answer. The driver's false stands for nil after SET NX, and for 0 after any other command.
 func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	var refused redis.Error
 	var value any

@@ -49,8 +49,8 @@ func Together(a, b Choice) (Choice, bool) {
 	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
 }
 
-// During returns the choice that makes a's move and, while a's buyer pauses in the program, the move token of another
-// buyer.
+// During returns the choice that makes a's move and then, while a's buyer pauses in the program, another buyer's move,
+// given by its token.
 func During(a Choice, token string) Choice {
 	id := 0
 	if token != "" {

@@ -19,7 +19,7 @@ type Touch struct {
 	Fixed map[string][]string
 	// Keys reports that rows are inserted or deleted, or that their keys change. It matters only for Locks and Shows.
 	Keys bool
-	// Index is the unique index that a Claims changes.
+	// Index is the unique index that a use of kind Claims changes.
 	Index string
 	// Held reports a lock that the command's transaction already has. If Table is "", the transaction may have any
 	// lock.
@@ -47,7 +47,7 @@ const (
 // Commutes reports whether two commands of different buyers commute: in either order, each has the same result, and
 // the rows are the same.
 //
-// If two waits close a cycle, their order matters, since the last makes its command the deadlock's victim. Commutes
+// If two waits close a cycle, their order matters: the later one makes its command the deadlock's victim. Commutes
 // checks only cycles of two waits. A longer cycle of two buyers includes two commands of one buyer. Then that buyer waits
 // in the server twice, or has another command at its gate. Such a point is Mixed, so no two choices commute there.
 func (f Footprint) Commutes(g Footprint) bool {

@@ -56,8 +56,8 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// TestCommutesWithHeldLocks: if two waits close a cycle, the last becomes the deadlock's victim. So their order
-// matters, although they wait for different rows.
+// TestCommutesWithHeldLocks: if two commands' waits close a cycle, the later command becomes the deadlock's victim. So
+// their order matters, although they wait for different rows.
 func TestCommutesWithHeldLocks(t *testing.T) {
 	lock := func(id string) schedule.Footprint {
 		return schedule.Footprint{{Use: schedule.Locks, Table: "t", Fixed: map[string][]string{"id": {id}}}}

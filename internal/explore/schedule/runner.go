@@ -107,14 +107,14 @@ type Ended struct {
 	Divided []string
 	// Holdable reports that --overlap could hold one of Divided.
 	Holdable bool
-	// Ignored lists commands that the program's file ignores, although they affect a step or a rule, each with
-	// the reason.
+	// Ignored lists commands that oversell.yaml ignores, although they affect a step or a rule, each with the
+	// reason.
 	Ignored []string
 	// Uncompared lists the differences from the serial runs that are allowed, see package oracle.
 	Uncompared []string
 
-	// Stray is a release of a lock on a connection that does not hold it, or a lock with which a pooler allows that;
-	// "": none.
+	// Stray is a lock released on a connection that does not hold it, or taken on one that a pooler lends per
+	// transaction; "": none.
 	Stray string
 	// Namesakes is a host name and process id that two instances have both sent; "": none.
 	Namesakes string

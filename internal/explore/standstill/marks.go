@@ -26,7 +26,7 @@ type marks struct {
 	reads string
 	// connects marks a goroutine that is still setting up a connection.
 	connects string
-	// answer marks a goroutine that waits for an answer of PostgreSQL, in any state. After 15 ms, another
+	// answer marks a goroutine that waits for an answer of PostgreSQL, whatever its state. After 15 ms, another
 	// goroutine of the driver takes over the read.
 	answer string
 	// rollback marks a goroutine that will end a transaction whose context has ended.

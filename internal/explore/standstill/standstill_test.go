@@ -35,7 +35,7 @@ func TestMarks(t *testing.T) {
 	for _, c := range []struct {
 		strategy string
 		events   []schedule.Event
-		steps    []string // first of all
+		steps    []string // the first steps
 		front    own.Front
 	}{
 		{"redisson", []schedule.Event{"renew"}, []string{"1", "2", "renew1"}, ""}, // buyer 2 listens while buyer 1's watchdog renews

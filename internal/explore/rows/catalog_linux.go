@@ -28,7 +28,7 @@ type Catalog struct {
 // tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL database; nil without one. never lists the user's rules.
+// Read reads the catalog of a PostgreSQL database. It returns nil if there is none. never lists the user's rules.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil

@@ -24,7 +24,7 @@ type Run struct {
 	Steps    []witness.Step
 	Verdict  verdict.Verdict
 	Findings []witness.Finding
-	Watch    []string                      // columns of the file's query `watch`
+	Watch    []string                      // columns of the query `watch` in oversell.yaml
 	Tables   map[string]serverstate.Tables // by protocol; all steps at a database without an entry stay
 	Shared   bool                          // all buyers are in one process, so all steps stay
 }

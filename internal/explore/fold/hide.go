@@ -20,7 +20,7 @@ type step struct {
 	// undecided reports that the step may also touch unknown objects, for example because it calls a procedure.
 	// wild reports that it may write unknown objects.
 	undecided, wild        bool
-	shown                  bool // the step stays in any case: an event, a wait, an error, a lock
+	shown                  bool // the step always stays: it is an event, a wait, an error or a lock
 	controls, begins, ends bool // the step controls, begins or ends a transaction, see effect.Mention
 }
 

@@ -88,8 +88,8 @@ func eventOf(word string) effect.Event {
 	return map[string]effect.Event{"INSERT": effect.Inserts, "UPDATE": effect.Updates, "DELETE": effect.Deletes}[word]
 }
 
-// The queries of catalogReader.postgres. They exclude C routines of extensions, which use only their arguments, but
-// not those of dblink.
+// The queries of catalogReader.postgres. They exclude the C routines of all extensions except dblink, since these use
+// only their arguments.
 const (
 	postgresOwn      = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'`
 	postgresRoutines = `SELECT p.oid::text, lower(n.nspname), lower(p.proname), p.prokind = 'p',

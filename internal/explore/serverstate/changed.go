@@ -28,8 +28,8 @@ func NextTransaction(ctx context.Context, db *sql.DB) (n int64, err error) {
 	return n, err
 }
 
-// Changed returns the tables, in lower case, with a row that was inserted or updated by transaction number since, or a
-// later one. query is from ChangedQuery.
+// Changed returns the tables, in lower case, with a row that was inserted or updated by a transaction whose number is
+// since or higher. query is from ChangedQuery.
 func Changed(ctx context.Context, db *sql.DB, query string, since int64) (tables []string, err error) {
 	if query == "" {
 		return nil, nil

@@ -67,8 +67,8 @@ func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) err
 	})
 }
 
-// held adds the named locks, and the table locks of connections without a transaction; the others end with their
-// transaction. Without the plugin, it adds no locks and returns false.
+// held adds the named locks, and the table locks of connections without a transaction. (Other table locks end with
+// their transaction.) Without the plugin, held adds no locks and returns false.
 func (d *metadataLocks) held(ctx context.Context, held map[int64][]string) (listed bool, _ error) {
 	if err := d.plugin(ctx); err != nil || !d.lists {
 		return false, err

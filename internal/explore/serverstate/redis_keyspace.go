@@ -13,8 +13,8 @@ import (
 )
 
 // stretched is the time to live that Stretch gives to a lease, since only an event may end a lease in a run. It is
-// short, since such leases remain in a user's server if the explorer is killed. A key may expire in a run without a
-// change for that long; Expired shows that.
+// short, since such leases remain in a user's server if the explorer is killed. If a run changes nothing for that long,
+// a key may expire; Expired shows that.
 const stretched = 2 * time.Minute
 
 // A Keyspace is all databases of a Redis server that have a key, as listed by INFO keyspace. The program may SELECT a

@@ -76,7 +76,8 @@ func (r *Rows) String() string {
 	return strings.Join(lines, "; ")
 }
 
-// Whole returns everything that a strategy can read, except real times. A purchase's time comes from the strategies' clock.
+// Whole returns everything that a strategy can read, except real times. The time of a purchase is not real: it comes
+// from the strategies' clock.
 func (r *Rows) Whole() string {
 	var b strings.Builder
 	for _, row := range r.values {

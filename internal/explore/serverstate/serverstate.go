@@ -32,7 +32,7 @@ type Connections interface {
 	// if Waiting, End and Interrupt do not need one.
 	Connected(ctx context.Context, conn driver.Conn) (id int64, err error)
 
-	// Adopt takes over a connection that was not opened here. Its waits must not time out.
+	// Adopt takes over a connection that a program has opened. Its waits must not time out.
 	Adopt(id int64)
 
 	// Blocks reports whether a statement may wait inside the server. If it may not, a connection must not be ended
@@ -67,8 +67,8 @@ type Records interface {
 	Prepare(ctx context.Context, disposable bool) error
 
 	// Stated reports whether three things determine the effect of a statement: the committed data, the statements and waits
-	// of the open transactions, and the used ids. They do not if an ended transaction still matters (SERIALIZABLE in
-	// PostgreSQL), if plain reads take locks (SERIALIZABLE in MariaDB), or in a cluster.
+	// of the open transactions, and the used ids. The answer is false if an ended transaction still matters
+	// (SERIALIZABLE in PostgreSQL), if plain reads take locks (SERIALIZABLE in MariaDB), or in a cluster.
 	Stated(ctx context.Context) (bool, error)
 
 	// Recount returns a statement that resets the counter of record ids, so that states of different runs can be

@@ -60,7 +60,7 @@ func addIPv6(a netip.Addr) error {
 		prefix  uint32
 		index   int32
 	}{a.As16(), 128, loopbackIndex}
-	// #nosec G103 -- x/sys has no way to set an address; request lives until the call is back
+	// #nosec G103 -- x/sys has no way to set an address; the variable lives until the call returns
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return fmt.Errorf("address %s: %w", a, errno)
 	}

@@ -11,7 +11,7 @@ func (p *Program) Refresh() error {
 }
 
 // Asleep reports whether, at one moment during the call, every thread of the program slept and all of its output was
-// read. The answer true is certain. Asleep checks a thread twice if it may have run since the last call, otherwise
+// read. A result of true is certain. Asleep checks a thread twice if it may have run since the last call, otherwise
 // once. It also returns false if threads cannot be read; Refresh returns the reason.
 func (p *Program) Asleep() bool {
 	p.mu.Lock()

@@ -29,7 +29,7 @@ while True:
     threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
 
-// TestAsleep: a program of which a process or thread is runnable at each moment is never asleep.
+// TestAsleep: a program that has a runnable process or thread at each moment is never asleep.
 func TestAsleep(t *testing.T) {
 	tier.Test(t, "busy programs take seconds to judge")
 	for name, program := range map[string]string{

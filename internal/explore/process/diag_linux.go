@@ -85,8 +85,8 @@ func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	}
 }
 
-// diagUnacknowledged returns the number of bytes that the socket at address from has sent and the kernel at address to
-// has not received; 0 for a closed socket.
+// diagUnacknowledged returns the number of bytes that one end of a connection (from) has sent and the kernel of the
+// other end (to) has not received; 0 for a closed socket.
 func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	b, err := diagSocketAt(fd, from, to, 0)
 	if err != nil || b == nil {
@@ -99,8 +99,8 @@ func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 // struct tcp_info.
 const diagInfo, bytesReceived = 2, 128
 
-// diagReceived returns the number of bytes that the socket at address from has received from address to; 0 for a closed
-// socket, or if the kernel does not report it.
+// diagReceived returns the number of bytes that one end of a connection (from) has received from the other end (to); 0
+// for a closed socket, or if the kernel does not report it.
 func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	b, err := diagSocketAt(fd, from, to, 1<<(diagInfo-1))
 	if err != nil || b == nil {
@@ -120,8 +120,8 @@ func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	return 0, nil
 }
 
-// diagSocketAt returns the kernel's message about the socket at address from that is connected to address to; nil if it
-// is closed.
+// diagSocketAt returns the kernel's message about one end of a connection (from); nil if it is closed. to is the other
+// end.
 func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte
 	body[2] = extensions

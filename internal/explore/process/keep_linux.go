@@ -148,7 +148,7 @@ func run(explorer *net.UnixConn, m message) {
 		if !gone {
 			_, _ = receive(explorer) // returns when the connection ends, since the explorer sends nothing more
 		}
-		if !isolated { // in a PID namespace, the kernel kills them
+		if !isolated { // in a PID namespace, the kernel kills the children
 			killChildren()
 		}
 		os.Exit(0)

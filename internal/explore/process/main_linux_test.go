@@ -93,7 +93,7 @@ func python(t *testing.T, program string) string {
 	return path + " -u " + file
 }
 
-// until polls until the function is returns true.
+// until polls the given function until it returns true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestSpaces: the same address is a different one in each network and on the host.
+// TestSpaces: the same address leads to a different server in each network and on the host.
 func TestSpaces(t *testing.T) {
 	spaces := []*Network{newTestNetwork(t), newTestNetwork(t)}
 	for i, s := range spaces {

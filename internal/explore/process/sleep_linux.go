@@ -17,7 +17,7 @@ type wait struct {
 	tid  int
 	at   place
 	sp   uint64
-	word uint64        // for a futex: its address, rounded down to 8 bytes: a condition variable alternates between two
+	word uint64        // for a futex: its address, rounded down to 8 bytes, since a condition variable alternates between two
 	left time.Duration // time until the time-out or deadline; -1: unknown
 }
 
@@ -102,8 +102,8 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	return left, timed
 }
 
-// sleeping is Sleeping. sure is false if some thread's wait could not be read, and no other is a sleep. With often, it
-// reads timers only as Wakes does.
+// sleeping does the work of Sleeping or, if often is true, of Wakes. sure is false if some thread's wait could not be
+// read, and no other wait is a sleep.
 func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,9 +155,9 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// sleep reports whether there is a wait within the given time that the idle program does not have. A place without more
-// waits than in the idle program does not count, since the members of a pool take turns, nor does a wait that the idle
-// program also had. A loop's time-out lasts until its next timer, so a shorter one than in the idle program counts, until
+// sleep reports whether there is a wait within the given time that the idle program does not have. It ignores a wait
+// that the idle program also had, and a place with no more waits than in the idle program, since the members of a pool
+// take turns. A loop's time-out lasts until its next timer. So a time-out shorter than in the idle program counts, until
 // the loop waits anew.
 func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}

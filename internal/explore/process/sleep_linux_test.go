@@ -66,8 +66,8 @@ func baseline(t *testing.T, p *Program) {
 	}
 }
 
-// TestSleeps: a process that waits only for time sleeps, unless it always waits like that. One that waits for others does
-// not.
+// TestSleeps: a process that waits only for time sleeps, unless it always waits like that. A process that waits for
+// something else does not.
 func TestSleeps(t *testing.T) {
 	t.Parallel()
 	s := newTestNetwork(t)

@@ -19,14 +19,14 @@ type thread struct {
 	schedstat, syscall, stat, wchan, children *file
 
 	ran   uint64 // how often it had been switched in
-	slept bool   // it slept when ran was read, and everything that it had started by then is known
+	slept bool   // it slept when the field ran was read, and everything that it had started by then is known
 	ended bool   // the thread has ended
 	call  [192]byte
 	size  int       // length of the line in call, from /proc/.../syscall
 	timed [9]uint64 // the fields of that line for the last wait with a time-out
 }
 
-// openThread opens the files of a thread in /proc. The error satisfies gone if the thread ends meanwhile.
+// openThread opens the files of a thread in /proc. If the thread ends meanwhile, gone(err) is true.
 func openThread(pid, tid int, wchan bool) (*thread, error) {
 	t := &thread{pid: pid, tid: tid}
 	err := t.open(wchan)

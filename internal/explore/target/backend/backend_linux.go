@@ -30,9 +30,10 @@ import (
 
 // A Backend is one of the user's servers, queried over a connection of its own.
 type Backend interface {
-	// Joined records that a program has logged in with that id.
+	// Joined records that a program has logged in; id is the connection's number at the server.
 	Joined(id int64)
-	// Waiting returns the connections whose command waits for another connection.
+	// Waiting returns the connections whose command waits for another connection. named must be true if one of the
+	// commands asks for a named lock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
 	// Granted reports whether the command, which asks for a named lock, no longer waits: it has the
 	// lock, or the lock is free.
@@ -44,23 +45,22 @@ type Backend interface {
 	End(ctx context.Context, id int64) error
 	// Interrupt ends the wait of a connection's command, as its time-out would.
 	Interrupt(ctx context.Context, id int64) error
-	// Answered replaces the answer to an interrupted wait by the answer of the time-out, or of the
-	// deadlock.
+	// Answered replaces the answer to an interrupted wait by the server's answer to a time-out or a deadlock.
 	Answered(ctx context.Context, o *gates.Op) error
 	// Held describes the locks and the transaction of each connection, see
 	// serverstate.Connections.Held.
 	Held(ctx context.Context) (map[int64][]string, error)
-	// After is called before the answer to a command that has changed something is delivered.
+	// After is called when a command has changed something, before its answer is delivered.
 	After(ctx context.Context) error
 }
 
-// A Protocol is a wire protocol with the backend of its server. Each is one line in Protocols.
+// A Protocol is a wire protocol with the backend of its server. Each has one line in Protocols.
 type Protocol struct {
 	wire.Protocol
 	open func(*app.Servers) Backend
 }
 
-// Protocols returns all protocols. The sessions of a database know its code.
+// Protocols returns all protocols. The sessions of a database use the database's code.
 func Protocols(code Catalogs) []Protocol {
 	return []Protocol{
 		{mysql.Protocol(code["mysql"].Load), sqlBackend("mysql", dialect.MySQL)},
@@ -226,7 +226,7 @@ func (s redisBackend) Gone(ctx context.Context, id int64) (bool, error) {
 func (s redisBackend) End(ctx context.Context, id int64) error {
 	limit, cancel := pulse.WithTimeout(ctx, schedule.HangTimeout)
 	defer cancel()
-	for ; ; time.Sleep(50 * time.Microsecond) { // otherwise the server may never run on one processor
+	for ; ; time.Sleep(50 * time.Microsecond) { // without a sleep, a server on the same processor may never run
 		blocked, err := s.Blocked(ctx)
 		if err != nil || !blocked[id] {
 			return err

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Catalogs have the code of each database by its protocol: its triggers, functions and procedures. It is unknown
-// until Read. They are safe for concurrent use.
+// Catalogs hold, by protocol, the code inside each database: triggers, functions and procedures. The code is unknown
+// until Read. Catalogs are safe for concurrent use.
 type Catalogs map[string]*atomic.Pointer[effect.Catalog]
 
 // NewCatalogs returns catalogs of unknown code.
@@ -26,8 +26,8 @@ func NewCatalogs() Catalogs {
 // catalogTimeout bounds the queries for the code, since a program may have left a lock on the catalog.
 const catalogTimeout = 5 * time.Second
 
-// Read reads the code of the databases. If that fails, what was known remains. If nothing was known, any statement
-// may run any code.
+// Read reads the code of the databases. If that fails, the earlier code remains. If there is none, any statement may
+// run any code.
 func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
 	for protocol, to := range c {
 		if db := servers.SQL(protocol); db != nil {
@@ -83,15 +83,15 @@ func (c Catalogs) IsView(o *gates.Op, name string) bool {
 	return known != nil && known.Tables[name] != nil && known.Tables[name].View != ""
 }
 
-// Divides reports whether the other command, at the same database, may change rows that this one reads in the
-// middle of itself.
+// Divides reports whether the other command, at the same database, may change rows that o reads, while o is not yet
+// complete.
 func (c Catalogs) Divides(o, other *gates.Op) bool {
 	locked := o.Conn().Protocol == "mysql" || !o.Snapshots
 	return c.Uses(o).Meets(c.Uses(other), locked)
 }
 
 // Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
-// opposite orders. Equal texts do not.
+// opposite orders. Commands with equal texts lock in the same order.
 func (c Catalogs) Crosses(o, other *gates.Op) bool {
 	return o.InFull() != other.InFull() && c.Uses(o).Crosses(c.Uses(other), o.Within, other.Within)
 }

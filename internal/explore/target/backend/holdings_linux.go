@@ -61,7 +61,7 @@ func (x *Holdings) Left(ctx context.Context) ([]Hold, error) {
 	return slices.DeleteFunc(all, func(h Hold) bool { return x.before[h] || !x.conns.Touched(h.Conn) }), err
 }
 
-// Dirty returns the connections with such holds.
+// Dirty returns the connections of the holds that Left returns.
 func (x *Holdings) Dirty(ctx context.Context) ([]*wire.Conn, error) {
 	all, err := x.Left(ctx)
 	return Conns(all), err

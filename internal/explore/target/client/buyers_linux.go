@@ -28,7 +28,7 @@ type Buyers struct {
 // A Buyer is one request.
 type Buyer struct {
 	ID       int
-	Request  app.Request   // as the file has it
+	Request  app.Request   // as in oversell.yaml
 	Begun    bool          // one of its commands has come
 	Crashed  bool          // its program was killed
 	Since    int           // Buyers.Handed at the last delivery to this buyer
@@ -41,7 +41,7 @@ type Buyer struct {
 	err    error
 }
 
-// New returns buyers that have not come yet.
+// New returns buyers that have not sent their requests yet.
 func New(g *gates.Gates, requests []app.Request) *Buyers {
 	all := &Buyers{gates: g}
 	for i, r := range requests {
@@ -133,7 +133,8 @@ func (all *Buyers) IsWaiting(b *Buyer) bool {
 	return b.alive
 }
 
-// Waiting returns the buyers that have come and have no answer. If nothing can move, the run is a dead end.
+// Waiting returns the buyers that have come and have no answer. If there are any, but nothing can move, the run is a
+// dead end.
 func (all *Buyers) Waiting() (who []int) {
 	for _, b := range all.All {
 		if all.IsWaiting(b) {

@@ -68,7 +68,7 @@ func (r Reply) Masked(mask func(text string) string) string {
 // title matches the title of an HTML page.
 var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// OneLine makes a text valid and replaces each run of white space by one space.
+// OneLine makes a text valid UTF-8 and replaces each run of white space by one space.
 func OneLine(text string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 }
@@ -101,7 +101,7 @@ func ReadReply(from *bufio.Reader, req *http.Request) (Reply, error) {
 	return Reply{answer.StatusCode, string(body), answer.Header}, err
 }
 
-// NewRequest builds a buyer's request from the file.
+// NewRequest builds a buyer's request from oversell.yaml.
 func NewRequest(ctx context.Context, b app.Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
 	if err != nil {

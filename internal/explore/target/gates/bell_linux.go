@@ -35,7 +35,7 @@ func newBell() (*bell, error) {
 	return b, nil
 }
 
-// ring ends the wait, or the next one.
+// ring ends the current wait or, if there is none, the next one.
 func (b *bell) ring() {
 	select {
 	case b.rung <- struct{}{}:

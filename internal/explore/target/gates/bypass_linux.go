@@ -13,10 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Bypass records the commands that no gate holds: those that the file ignores, and those that are never a
-// step, such as a login. It decides which the file ignores, see app.Ignore. A transaction of only ignored
-// commands passes as a whole, with its BEGIN and its end. The end of any other transaction is a step, even if
-// an entry of the file matches it.
+// A Bypass decides which commands are ignored according to oversell.yaml (see app.Ignore), and records them. It also
+// records the commands that are never a step, such as a login. A transaction of only ignored commands passes as a
+// whole, with its BEGIN and its end. The end of any other transaction is a step, even if an entry of `ignore` matches it.
 type Bypass struct {
 	mu      *sync.Mutex
 	rules   app.Ignore
@@ -24,9 +23,9 @@ type Bypass struct {
 	counted map[*wire.Conn]bool         // the open transaction may have other commands
 	flying  map[*wire.Command]time.Time // ignored and not answered yet, with the time of their arrival
 	passed  map[Template]bool           // ignored since Close
-	expires bool                        // one of them has changed Redis since the last look
-	last    *wire.Conn                  // received the last ignored answer; nil: none did
-	ungated []string                    // the other commands that have passed since Close
+	expires bool                        // an ignored command has changed Redis since the last ChangedRedis
+	last    *wire.Conn                  // received the last answer to an ignored command; nil: none
+	ungated []string                    // commands that have passed since Close because they are no step
 }
 
 // A Template is a command without its values; a command of Redis keeps them.
@@ -55,14 +54,14 @@ func (b *Bypass) Ignored() []Template {
 	return slices.Collect(maps.Keys(b.passed))
 }
 
-// Ungated returns the other commands that have passed since Close.
+// Ungated returns the commands that have passed since Close because they are no step.
 func (b *Bypass) Ungated() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.ungated)
 }
 
-// Unanswered returns the ignored commands that have had no answer for longer than that.
+// Unanswered returns the ignored commands that have waited for their answer longer than the given time.
 func (b *Bypass) Unanswered(longer time.Duration) (all []*wire.Command) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

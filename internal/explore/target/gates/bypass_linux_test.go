@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestBypass: a transaction of ignored commands is no event, from its BEGIN to its COMMIT. The COMMIT of any
+// TestBypass: Pulse.Moves counts no command of an ignored transaction, from its BEGIN to its COMMIT. The COMMIT of any
 // other transaction counts, even if a pattern matches it.
 func TestBypass(t *testing.T) {
 	g, err := New(&app.App{Ignore: app.Ignore{Entries: []string{"jobs", "^COMMIT"}, Tables: []string{"jobs"}, Patterns: []*regexp.Regexp{regexp.MustCompile("^COMMIT")}}}, nil)

@@ -68,14 +68,14 @@ func (all *Connections) leave(c *wire.Conn) {
 	delete(all.greeted, c)
 }
 
-// Ending returns the connections that their programs have closed and their servers may not have finished.
+// Ending returns the connections that the programs have closed, and with which the servers may not have finished.
 func (all *Connections) Ending() []*wire.Conn {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return slices.Clone(all.ending)
 }
 
-// Ended records that the server has finished with such a connection.
+// Ended records that the server has finished with a closed connection.
 func (all *Connections) Ended(c *wire.Conn) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -150,8 +150,8 @@ func (all *Connections) HandedOver() bool {
 // setting matches a statement that sets variables.
 var setting = regexp.MustCompile(`(?i)^\s*SET\s`)
 
-// isSetUp reports whether a command sets up its connection, if it is among the first commands there. It
-// changes only settings that no other connection notices.
+// isSetUp reports whether a command, if it is among the first on its connection, only sets the connection up: it changes
+// settings that no other connection notices.
 func isSetUp(c *wire.Command) bool {
 	_, sql := effect.DialectOf(c.Conn().Protocol)
 	return sql && c.Gated && c.Effect == schedule.Local && setting.MatchString(c.Text)

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Crowd counts the commands at the servers while the gates are open, and their maximum, for bursts. It has a
-// lock of its own.
+// A Crowd counts, for bursts, how many commands are at the servers at once while the gates are open. It keeps the
+// maximum, and has a lock of its own.
 type Crowd struct {
 	mu   sync.Mutex
 	now  map[*wire.Command]bool

@@ -20,10 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Gates implements wire.Gate for all connections of the programs. Each part owns what it knows. One lock
-// guards all parts, since one event on a connection may change several, and only a look at all of them shows a
-// standstill. The exported methods of the parts take the lock; the other methods are called with the lock
-// held.
+// Gates implements wire.Gate for all connections of the programs. Each part owns its data. One lock guards all parts:
+// an event on a connection may change several parts at once, and a standstill shows only in all of them together. The
+// exported methods of the parts take the lock; the other methods are called with the lock held.
 type Gates struct {
 	Pulse       *Pulse
 	Table       *Table
@@ -91,7 +90,7 @@ func (g *Gates) Open() (unlimited []*Op) {
 	return slices.DeleteFunc(now.Flying, func(o *Op) bool { return o.Unlimited == nil })
 }
 
-// Pass lets a fresh command pass that is no step.
+// Pass lets a fresh command pass, which is no step.
 func (g *Gates) Pass(o *Op) {
 	g.mu.Lock()
 	g.Bypass.ungated = append(g.Bypass.ungated, o.Text)

@@ -14,7 +14,7 @@ import (
 
 // Notices tracks the notifications that PostgreSQL owes the programs. The server sends them to each
 // listener in its own time, so a program may look idle although a notification will wake it. The
-// explorer's own connection listens to the same channels. It knows at once what was sent.
+// explorer's own connection listens to the same channels, and receives each notification at once.
 type Notices struct {
 	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
 	own      map[string]bool // its channels
@@ -22,9 +22,9 @@ type Notices struct {
 	pulse    *Pulse
 	mu       *sync.Mutex // guards what follows
 	channels map[*wire.Conn][]string
-	owed     map[*wire.Conn]map[string]int // number by text, as pushes show it
+	owed     map[*wire.Conn]map[string]int // number of notifications by text, as in a push
 	got      map[*wire.Conn]map[string]int
-	since    time.Time // of the last one that is owed
+	since    time.Time // when the last owed notification was sent
 }
 
 func newNotices(p *Pulse, listener *app.Listener) *Notices {
@@ -33,7 +33,7 @@ func newNotices(p *Pulse, listener *app.Listener) *Notices {
 	return n
 }
 
-// listening matches a LISTEN, and unlistening the end of one or of all.
+// listening matches a LISTEN. unlistening matches a command that ends one or all LISTENs.
 var (
 	listening   = regexp.MustCompile(`(?i)(?:^|;)\s*LISTEN\s+("(?:[^"]|"")+"|\w+)`)
 	unlistening = regexp.MustCompile(`(?i)(?:^|;)\s*(?:UNLISTEN|DISCARD\s+ALL)\b`)

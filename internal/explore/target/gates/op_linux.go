@@ -13,7 +13,7 @@ type Op struct {
 	*wire.Command
 	Buyer       int    // its sender; 0: not known yet
 	Name        string // the same in every run, see naming.Names
-	Shown       string // for people
+	Shown       string // for the user
 	Behind      bool   // an earlier command of its connection is not answered yet
 	Waits       bool   // waits in its server for another connection
 	Interrupted bool   // the schedule has ended its wait
@@ -21,7 +21,7 @@ type Op struct {
 	Timed       bool   // it came without an answer to its buyer: a timer of the program has fired
 	Late        bool   // it waits for the point at which an earlier run had it
 	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
-	Result      string // the answer for people
+	Result      string // the answer as shown to the user
 	Known       bool   // Result is set
 	Free        bool   // it passes, unless its buyer has a transaction open on another connection
 	Halves
@@ -31,7 +31,7 @@ type Op struct {
 // Halves is the state of a command that is two steps: its server executes it, and later commits it.
 type Halves struct {
 	Executed   bool // the server has executed it, and it is not committed
-	Committing bool // it was held, and commits
+	Committing bool // it was held, and is committing
 	Met        bool // a command ran in between, or this one ran while another one was held
 }
 

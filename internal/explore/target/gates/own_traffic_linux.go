@@ -22,8 +22,8 @@ type OwnTraffic struct {
 
 	mu   sync.Mutex
 	seen pollers
-	lone *pollers  // records the commands while no buyer is there; nil: one may be there
-	sent time.Time // of the last command that is not ignored, or pushed message
+	lone *pollers  // records the commands while no buyer is there; nil while one may be there
+	sent time.Time // time of the last command that is not ignored, or of the last pushed message
 }
 
 // saw records a command that has arrived at a gate.
@@ -52,7 +52,7 @@ func (l *OwnTraffic) Late(commands []*Op) {
 	}
 }
 
-// record has a list record what is sent, until stop is called. The caller ensures that no buyer is there and
+// record adds the commands that arrive to list, until stop is called. The caller ensures that no buyer is there and
 // the gates are open.
 func (l *OwnTraffic) record(list *pollers) (stop func()) {
 	set := func(list *pollers) {
@@ -68,8 +68,8 @@ func (l *OwnTraffic) record(list *pollers) (stop func()) {
 // and the gates are open.
 func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
-// Look records what the programs send, for the time watch. If a command has arrived only once by then, Look
-// waits until it arrives again, maximum the same time again.
+// Look records for the given time what the programs send. If a command has arrived only once by then, Look waits
+// until it arrives again, for at most the same time.
 func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
 		return nil
@@ -88,15 +88,15 @@ func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	}
 }
 
-// Pollers returns what was seen, the most frequent first.
+// Pollers returns the commands that were seen, the most frequent first.
 func (l *OwnTraffic) Pollers() []Poller {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen.list()
 }
 
-// Entries returns the list that `ignore` in the file must have so that the commands of all pass without a
-// gate. It includes the present entries. buyers are the commands of the buyers.
+// Entries returns the list that `ignore` in oversell.yaml needs, so that no gate holds the commands of the pollers.
+// The list includes the present entries. buyers are the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
@@ -123,7 +123,7 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 }
 
 // Hint adds to a void run the commands that the programs send by themselves again and again, and says what to
-// write in the file.
+// write in oversell.yaml.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
 	if len(all) > 0 && !v.Missed {
@@ -132,8 +132,8 @@ func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	return v
 }
 
-// Sends watches programs that do not become idle, for the time watch but at least a second. It names what they
-// send and says what to write in the file; "" if they send nothing.
+// Sends watches programs that do not become idle, for the given time but at least a second. It names what they send
+// and says what to write in oversell.yaml; "" if they send nothing.
 func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	before := l.pulse.Ignored()
 	_ = l.Look(ctx, max(watch, time.Second)) // the caller returns an error anyway
@@ -144,7 +144,7 @@ func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	return l.Advice(all)
 }
 
-// Advice names the most frequent poller, and says what to write in the file.
+// Advice names the most frequent poller, and says what to write in oversell.yaml.
 func (l *OwnTraffic) Advice(all []Poller) string {
 	if len(all) == 0 {
 		return ""
@@ -152,8 +152,8 @@ func (l *OwnTraffic) Advice(all []Poller) string {
 	return fmt.Sprintf("; the program sends %q by itself (%s); to let that pass, write in the file %s", naming.Short(naming.Plain(all[0].Text)), all[0].Period(), IgnoreLine(l.Entries(all, nil)))
 }
 
-// StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` of the file. Ignored
-// commands do not count, but a message that a server pushes does. The quiet time begins at since or later.
+// StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` in oversell.yaml. Ignored
+// commands do not count, but a message that a server pushes does. The quiet time does not begin before since.
 // patience is how much longer than `quiet` StaysQuiet may wait.
 func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) error {
 	quiet := l.app.Quiet
@@ -176,7 +176,7 @@ func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience t
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case l.pulse.Since(begun) > quiet+patience:
-			stop() // nothing changes seen any more
+			stop() // then the list is complete
 			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.Advice(seen.list()))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 type Poller struct {
 	Server, Text string
 	Times        int
-	Every        time.Duration // median time between two of one instance; 0: no instance sent it twice
+	Every        time.Duration // median time until the same instance sends it again; 0: no instance sent it twice
 }
 
 // Period returns, for example, "every 200ms".
@@ -29,7 +29,7 @@ func (p Poller) Period() string {
 // Seen is a command that waited at a gate.
 type Seen struct{ Server, Text, Result string }
 
-// IgnoreLine returns the line of the file with these entries.
+// IgnoreLine returns the line of oversell.yaml with these entries.
 func IgnoreLine(entries []string) string {
 	var all []string
 	for _, entry := range entries {

@@ -21,7 +21,7 @@ type observed struct {
 	gaps     []time.Duration   // between two of one instance
 }
 
-// mostPollers is the maximum number of different commands, and mostGaps that of times between two.
+// mostPollers is the maximum number of different commands, and mostGaps the maximum number of gaps.
 const mostPollers, mostGaps = 50, 1000
 
 // saw records a command.
@@ -48,7 +48,7 @@ func (p *pollers) saw(server, text string, buyer int, at time.Time) {
 	}
 }
 
-// list returns them, the most frequent first.
+// list returns the pollers, the most frequent first.
 func (p *pollers) list() (all []Poller) {
 	for _, one := range p.all {
 		poller := one.Poller
@@ -61,8 +61,8 @@ func (p *pollers) list() (all []Poller) {
 	return all
 }
 
-// entryFor returns the entry of `ignore` that lets a command pass: the tables of a statement if taken
-// reports that no rule and no buyer uses them, else a pattern.
+// entryFor returns the entries of `ignore` that let a command pass: the tables of its statement or, if a rule or a
+// buyer uses one of them (taken), a pattern.
 func entryFor(server, text string, taken func(table string) bool) (entries []string) {
 	if d, sql := effect.DialectOf(server); sql {
 		tables := effect.Relations(text, d)
@@ -73,13 +73,13 @@ func entryFor(server, text string, taken func(table string) bool) (entries []str
 	return []string{patternFor(text)}
 }
 
-// reserved reports whether a table cannot be an entry of `ignore`. Other statements read the catalog, too, and
-// a name that needs quotes would count as a pattern.
+// reserved reports whether a table cannot be an entry of `ignore`: a table of the catalog, which other statements read,
+// too, or a name that needs quotes, which would count as a pattern.
 func reserved(table string) bool {
 	return strings.HasPrefix(table, "pg_") || !plainName.MatchString(table)
 }
 
-// longestPattern is in characters of the command.
+// longestPattern is the maximum number of characters of a command in a pattern.
 const longestPattern = 80
 
 // patternFor returns a regular expression that matches the command with any other values.

@@ -8,9 +8,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Pulse knows whether anything has moved: it counts what happens at the gates, what is on its way, and
-// remembers whether the programs have received something since they were last found idle. A standstill is
-// certain only if the pulse has not risen while it was looked for, see MarkStill.
+// A Pulse knows whether anything has moved. It counts the events at the gates and everything that is on its way, and
+// records whether the programs have received something since they were last found idle. A check for a standstill is
+// valid only if the pulse has not risen meanwhile, see MarkStill.
 type Pulse struct {
 	busy atomic.Int64
 	seq  atomic.Int64 // rises with everything that happens
@@ -23,7 +23,7 @@ type Pulse struct {
 
 	mu       *sync.Mutex  // guards what follows
 	still    bool         // the programs were idle, and received nothing since
-	last     time.Time    // of the last event
+	last     time.Time    // time of the last event
 	handed   *wire.Socket // the socket written to last, if nothing has come since
 	handedTo int          // the buyer whose program has the socket; 0: all buyers
 }
@@ -90,7 +90,7 @@ func (p *Pulse) Wake() {
 	p.still = false
 }
 
-// add adds n to what is on its way.
+// add adds n to the number of things that are on their way.
 func (p *Pulse) add(n int64) {
 	if p.busy.Add(n) == 0 {
 		p.bell.ring()

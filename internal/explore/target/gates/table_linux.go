@@ -17,7 +17,7 @@ type Table struct {
 	mu    *sync.Mutex
 	pulse *Pulse
 	shut  bool // commands must wait
-	all   bool // also those that pass otherwise, see HoldAll
+	all   bool // so must commands that are otherwise no step, see HoldAll
 	now   Commands
 	byCmd map[*wire.Command]*Op
 }
@@ -65,7 +65,7 @@ func (t *Table) IsShut() bool {
 	return t.shut
 }
 
-// HoldAll makes commands wait, or not, that are no step otherwise, such as a ping. It ends with the run.
+// HoldAll decides whether commands that are otherwise no step, such as a ping, must wait, too, until the run ends.
 func (t *Table) HoldAll(on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,14 +100,14 @@ func (t *Table) LetGo(o *Op) {
 	o.Let()
 }
 
-// LetGoSplit sends a held command to its server, which executes it and does not commit it before Commit is
-// called, unless it has changed nothing or the gates open before.
+// LetGoSplit sends a held command to its server, which executes it, and commits it when Commit is called. The server
+// commits earlier if the command has changed nothing, or if the gates open.
 func (t *Table) LetGoSplit(o *Op) {
 	o.Split(func() (hold bool) { return t.executed(o) })
 	t.LetGo(o)
 }
 
-// Commit lets a command commit that LetGoSplit has sent.
+// Commit lets the server commit a command that LetGoSplit has sent.
 func (t *Table) Commit(o *Op) {
 	t.mu.Lock()
 	t.now.Uncommitted = without(t.now.Uncommitted, o)
@@ -209,9 +209,9 @@ func without(all []*Op, o *Op) []*Op {
 }
 
 // InOrder sorts commands by buyer and name, those of timers last. A program with several threads sends
-// in a different order in each run, so the order of arrival must not decide. Equal commands stand in the
-// order of the rows that they use, such as two COMMITs. Otherwise they keep the order in which the program
-// sent them: only a program with one thread repeats that, and nothing else tells them apart.
+// in a different order in each run, so the order of arrival must not decide. Equal commands, such as two COMMITs, are
+// sorted by the rows that they use. If these are equal, too, only the order of arrival is left, which a program with
+// one thread repeats.
 func InOrder(commands []*Op) {
 	slices.SortStableFunc(commands, func(a, b *Op) int {
 		return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), compareBool(a.Timed, b.Timed), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Usage.Key, b.Usage.Key), a.Came.Compare(b.Came))

@@ -22,8 +22,8 @@ type HangUp struct {
 	Err error
 }
 
-// Broken returns why a gate has refused the program, and the first command of the run whose program, or
-// server, hung up; nil if there is none.
+// Broken returns the first command of the run whose program or server hung up, nil if there is none. The error says
+// why a gate has refused the program.
 func (t *Trouble) Broken() (*HangUp, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 var frame = regexp.MustCompile(`^(?:\s+at |\s*\.\.\. \d+ more|Stack trace:|#\d+ |\s+from |\s+File ")`)
 
 // around returns at most n of the lines: those next to the last exception, with the part of its stack that
-// is nearest to the program's own code. Without an exception they are the last ones.
+// is nearest to the program's own code. Without an exception, it returns the last lines.
 func around(lines []string, n int) []string {
 	for i := len(lines) - 1; i >= 0; i-- {
 		switch {

@@ -203,7 +203,7 @@ func (i *Instance) env() []string {
 	return all
 }
 
-// Ready polls until the program serves.
+// Ready polls until the program answers requests.
 func (i *Instance) Ready(ctx context.Context) error {
 	target := i.app.Ready
 	if target == "" {
@@ -234,7 +234,7 @@ func (i *Instance) Ready(ctx context.Context) error {
 	}
 }
 
-// answers requests Ready or, if the file names none, connects to the port. The error says why the
+// answers requests Ready or, if oversell.yaml names none, connects to the port. The error says why the
 // program is not ready.
 func (i *Instance) answers(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -281,7 +281,7 @@ func (i *Instance) Stop() (err error) {
 	return errors.Join(err, i.Network.Close())
 }
 
-// reachable returns why the traffic of a process cannot be seen from here.
+// reachable returns why the explorer cannot see the traffic of a process; nil if it can.
 func reachable(pid int) error {
 	own, err := process.SameNetwork(pid)
 	if err == nil && !own {

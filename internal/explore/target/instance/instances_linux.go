@@ -34,8 +34,8 @@ func New(a *app.App, servers *app.Servers, g *gates.Gates, backends backend.Back
 	return &Instances{app: a, servers: servers, gates: g, backends: backends, code: code}
 }
 
-// Patience returns how long the programs may take to answer, or until nothing moves: `idle-within` of the file, and
-// at least schedule.HangTimeout.
+// Patience returns how long the programs may take to answer or to become idle: `idle-within` in oversell.yaml, but at
+// least schedule.HangTimeout.
 func (x *Instances) Patience() time.Duration { return max(x.app.IdleWithin, schedule.HangTimeout) }
 
 // Shared reports whether one instance serves all buyers.
@@ -232,5 +232,5 @@ func (x *Instances) Sleeps() bool {
 	return slices.ContainsFunc(x.All, func(i *Instance) bool { return i.Up() && i.Program.Sleeping(LongestSleep) })
 }
 
-// LongestSleep is the time above which a sleep of a program counts as none.
+// LongestSleep is the maximum sleep of a program that counts. A program that sleeps longer counts as idle.
 const LongestSleep = 10 * time.Second

@@ -14,7 +14,7 @@ import (
 )
 
 // Random matches values that differ in each run: UUIDs, long hexadecimal numbers, ULIDs, numbers with ten
-// digits or more, and fractions such as random numbers. mayBeRandom must know what it needs.
+// digits or more, and fractions such as random numbers. mayBeRandom must return true for each of them.
 var Random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
 	`|\b[0-9a-fA-F]{16,}\b|[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
 
@@ -28,8 +28,8 @@ const someTime = "<time>"
 // number matches a whole number that is a word of its own.
 var number = regexp.MustCompile(`\b\d+\b`)
 
-// longID is the length from which a value that the server generated is recognized in texts. A shorter
-// one may be the id of an item, a quantity or a year.
+// longID is the minimum length of a server-generated value that is recognized in texts. A shorter value may be the id
+// of an item, a quantity or a year.
 const longID = 4
 
 // Names names the values that differ between the runs of a schedule. It belongs to one run and serves one
@@ -44,7 +44,7 @@ type Names struct {
 	coarse  bool              // generated numbers are as short as others, so no number is part of a name
 }
 
-// New returns names that also mask what v has learned. coarse removes numbers from the names of commands.
+// New returns names that also mask the values that v knows. coarse removes numbers from the names of commands.
 func New(v *Varying, coarse bool) *Names {
 	return &Names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
 }
@@ -98,7 +98,7 @@ func IsClock(text string) bool {
 	return false
 }
 
-// clockSkew is the distance from now within which a number is a time, such as the end of a session.
+// clockSkew is the distance from now within which a number counts as a time, such as the end of a session.
 const clockSkew = 24 * time.Hour
 
 // A namer names the new values of one text: <orders.2>, then <orders.2b>. mark is ":" in an answer to the
@@ -170,13 +170,13 @@ func (n *Names) Seen(text string) string {
 // Known implements rows.Names.
 func (n *Names) Known(value string) string { return n.known[value] }
 
-// Masked implements rows.Names. It replaces the values in a statement like shown, without naming new ones.
+// Masked implements rows.Names. It replaces the values in a statement like Shown, without naming new ones.
 func (n *Names) Masked(statement string) string {
 	name := func(v string) string { return cmp.Or(n.known[v], "<>") }
 	return n.varying.mask(PlaceOf(statement, ""), n.replaced(statement, name), name)
 }
 
-// replaced replaces the values that look random by what name returns, and the known ones by their names.
+// replaced replaces each value that looks random by the result of name, and each known value by its name.
 func (n *Names) replaced(text string, name func(string) string) string {
 	if mayBeMoment(text) {
 		text = Moment.ReplaceAllString(text, someTime)
@@ -218,7 +218,7 @@ func (n *Names) Of(text string) string { return n.OfShown(n.Shown(text)) }
 // the text does.
 var size = regexp.MustCompile(`\.\.\. \(\d+ bytes\)`)
 
-// OfShown is of for a command as shown returns it.
+// OfShown is Of for a command that Shown has returned.
 func (n *Names) OfShown(shown string) string {
 	if strings.Contains(shown, "... (") {
 		shown = size.ReplaceAllString(shown, "...")
@@ -234,7 +234,7 @@ func (n *Names) Blank(text string) string {
 	return n.varying.mask(PlaceOf(text, ""), Plain(text), func(string) string { return "<>" })
 }
 
-// Plain removes all such values from a command, so that it is the same in two versions of a program.
+// Plain removes all times and random values from a command, so that it is the same in two versions of a program.
 func Plain(text string) string {
 	return Random.ReplaceAllString(Moment.ReplaceAllString(text, "<>"), "<>")
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestNames: a value has the name of its statement, whatever other statements have.
+// TestNames: a value is named after its statement, whatever values other statements have.
 func TestNames(t *testing.T) {
 	const (
 		first  = "INSERT INTO orders VALUES ('6f9619ff-8b86-d011-b42d-00cf4fc964ff', '0e984725-c51c-4bf4-9960-e1c80e27aba0')"
@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfTimes: two times are two values, although they may be equal.
+// TestNamesOfTimes: every time has the same name. A number that is not near the current time is no time.
 func TestNamesOfTimes(t *testing.T) {
 	now := time.Now()
 	for _, text := range []string{
@@ -60,7 +60,7 @@ func TestNamesOfTimes(t *testing.T) {
 	}
 }
 
-// TestNamesAsked: the patterns of the file name values, too.
+// TestNamesAsked: the patterns of oversell.yaml name values, too.
 func TestNamesAsked(t *testing.T) {
 	n := New(&Varying{Asked: []*regexp.Regexp{regexp.MustCompile(`ORD-\w+`)}}, false)
 	if got := n.Of("SELECT 'ORD-X7', 'ORD-X7', 'ORD-B'"); got != "SELECT '<select.1>', '<select.1>', '<select.1b>'" {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Varying knows the values that differ between two runs of the same buyer although no rule of names
-// recognizes them: ULIDs, nanoids, counters of the process and the like. It learns where they are from
-// two runs, see learn. Later, a text with the same words has such values in the same places.
+// A Varying knows the values that differ between two runs of the same buyer although Names does not recognize them:
+// nanoids, counters of the process and the like. It learns their places from two runs, see Learn. A later text with
+// the same words has such values in the same places.
 type Varying struct {
 	shapes map[place][]shape
-	Asked  []*regexp.Regexp // of the file
+	Asked  []*regexp.Regexp // from oversell.yaml
 }
 
 // A place says where a text comes from. A shape applies only to texts from the same place.
@@ -26,10 +26,10 @@ type shape struct {
 	varies []bool
 }
 
-// named matches a name of names, as a pattern.
+// named is the pattern of a name that Names gives.
 const named = `<(?:[\w-]+[.:]\w+|time)?>`
 
-// piece matches the tokens of a text: a name of names, a word, or another character.
+// piece matches the tokens of a text: a name that Names gives, a word, or another character.
 var piece = regexp.MustCompile(named + `|[A-Za-z0-9_-]+|(?s:.)`)
 
 // literal is piece with quoted strings as tokens, for values whose own tokens differ in number.
@@ -97,7 +97,7 @@ func (s shape) fits(tokens []string) bool {
 // isEmpty reports whether mask leaves every text as it is.
 func (v *Varying) isEmpty() bool { return v == nil || len(v.Asked) == 0 && len(v.shapes) == 0 }
 
-// mask replaces the varying values of a text by what name returns for them.
+// mask replaces each varying value of a text by the result of name.
 func (v *Varying) mask(at place, text string, name func(string) string) string {
 	if v == nil {
 		return text

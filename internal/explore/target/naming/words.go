@@ -37,14 +37,14 @@ func mayBeRandom(text string) bool {
 	return false
 }
 
-// mayBeMoment reports whether the pattern moment may match.
+// mayBeMoment reports whether the pattern Moment may match.
 func mayBeMoment(text string) bool {
 	at := strings.IndexByte(text, ':')
 	return at >= 0 && strings.IndexByte(text[at+1:], ':') >= 0 && strings.IndexByte(text, '-') >= 0
 }
 
 // replaceKnown replaces the known values: first each longest run of letters, digits, "_" and "-", then each
-// number. It leaves the names as they are that package naming has given; known has no such name.
+// number. It does not change the names that package naming has given; known contains none of them.
 func replaceKnown(text string, known map[string]string) string {
 	if len(known) == 0 {
 		return text

@@ -14,15 +14,15 @@ type Difference struct {
 	Rows  []DifferenceRow
 }
 
-// A DifferenceRow is a row that only one of the two has, or one that differs.
+// A DifferenceRow is a row that differs between the schedule and the order, or that only one of them has.
 type DifferenceRow struct {
 	Table        string // "answer" for the answers
 	This, Serial string // the row after the schedule and after the order; "" if there is none
 	places       []string
-	numbers      bool // the two differ in numbers alone
+	numbers      bool // This and Serial differ only in numbers
 }
 
-// size is the number of rows that only one of the two has.
+// size is the number of rows that only the schedule or only the order has. A row that differs counts as two.
 func (d *Difference) size() (n int) {
 	for _, r := range d.Rows {
 		if n++; r.This != "" && r.Serial != "" {
@@ -44,7 +44,7 @@ func (d *Difference) String() string {
 	return strings.Join(all, ", then ")
 }
 
-// Places returns the entries of except that would leave the difference out, see New.
+// Places returns the entries of `except` that would exclude the difference, see New.
 func (d *Difference) Places() (all []string) {
 	for _, r := range d.Rows {
 		all = append(all, r.places...)
@@ -53,12 +53,12 @@ func (d *Difference) Places() (all []string) {
 	return slices.Compact(all)
 }
 
-// MayAge reports whether the two differ in numbers alone. These may depend on the time of the run, such as 18:45.
+// MayAge reports whether all rows differ only in numbers, which may depend on the time of the run, such as 18:45.
 func (d *Difference) MayAge() bool {
 	return !slices.ContainsFunc(d.Rows, func(r DifferenceRow) bool { return !r.numbers })
 }
 
-// compare returns how two forms differ; nil if they are equal. other is that of an order.
+// compare returns how two forms differ; nil if they are equal. other is the form of an order.
 func compare(one, other *form) *Difference {
 	var d Difference
 	tables := slices.Collect(maps.Keys(one.rows))
@@ -87,7 +87,7 @@ func compare(one, other *form) *Difference {
 	if len(d.Rows) == 0 {
 		return nil
 	}
-	// A row that looks the same is among them because another one refers to it in another way.
+	// A row that is shown the same on both sides differs only in how other rows refer to it. Those rows suffice.
 	if apart := slices.DeleteFunc(slices.Clone(d.Rows), func(r DifferenceRow) bool { return r.This == r.Serial }); len(apart) > 0 {
 		d.Rows = apart
 	}
@@ -130,7 +130,7 @@ func (l line) nearest(others []line) int {
 	return best
 }
 
-// differs returns the entries of except that would make two lines of one table equal.
+// differs returns the entries of `except` that would make two lines of one table equal.
 func (l line) differs(other line) (places []string) {
 	for c := range l.cells {
 		if l.cells[c] != other.cells[c] {

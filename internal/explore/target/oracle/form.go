@@ -16,9 +16,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// A form is a run in a form in which equal ends are equal texts. A new generated key or random value
-// is a node of a graph. The rows and answers in which it occurs tell it from others, with the values beside it
-// (color refinement: Weisfeiler and Leman, 1968). A key from before the buyers is a value like others.
+// A form describes the end of a run so that equal ends have equal texts. A new generated key or random value is a node
+// of a graph. It is distinguished by the rows and answers in which it occurs, and by the values beside it (color
+// refinement: Weisfeiler and Leman, 1968). A key that existed before the buyers is an ordinary value.
 type form struct {
 	rows map[string][]line // by table, sorted
 }
@@ -26,9 +26,9 @@ type form struct {
 // A line is one row of a form.
 type line struct {
 	text    string   // compared
-	cells   []string // the same by column
-	columns []string // the entries of except for the columns
-	place   string   // that for the whole row
+	cells   []string // text by column
+	columns []string // the entries of `except` for the columns
+	place   string   // the entry of `except` for the whole row
 	shown   string
 }
 
@@ -50,13 +50,13 @@ type row struct {
 	cells        []cell
 }
 
-// rounds is how far a node's color reaches: over two references.
+// rounds is the number of refinements of the colors. A node's color then depends on nodes two references away.
 const rounds = 3
 
 // answers is the table of a form with a row for each value in the buyers' answers.
 const answers = "answer"
 
-// form returns the form of a run without the answers to the buyers of drop.
+// form returns the form of a run without the answers to the buyers in drop.
 func (o *Oracle) form(r Run, drop []int) *form {
 	rows := o.rows(r, drop)
 	colors := map[node]string{}
@@ -111,7 +111,7 @@ func (w row) shown() string {
 	return strings.Join(all, ", ")
 }
 
-// rows returns the rows of the tables and of the answers, without what is left out.
+// rows returns the rows of the tables and of the answers, without the excluded places.
 func (o *Oracle) rows(r Run, drop []int) (all []row) {
 	known := o.known(r.Data)
 	for _, name := range slices.Sorted(maps.Keys(r.Data)) {
@@ -162,9 +162,9 @@ func (o *Oracle) rows(r Run, drop []int) (all []row) {
 	return all
 }
 
-// isShared reports whether the row of the table with that first value belongs to no single buyer: it was there before
-// them, or is the only such row after any of them. A generated key in it may say how far a reader has come, or
-// count, so it also counts how many greater ones there are.
+// isShared reports whether the table's row with the given first value belongs to no single buyer: it existed before the
+// buyers, or every serial run ends with exactly one such row. A generated key in it may be a counter, or the position
+// of a reader, so the form also says how many greater keys there are.
 func (o *Oracle) isShared(table, first string) bool {
 	rows := func(d Data) (n int) {
 		if t := d[table]; t != nil {
@@ -188,7 +188,7 @@ func (o *Oracle) isShared(table, first string) bool {
 		!slices.ContainsFunc(o.serial, func(s serial) bool { return each(s) && rows(s.runs[0].Data) != 1 })
 }
 
-// redisKey returns the entry of except for a key of Redis; "" if the key differs in each run.
+// redisKey returns the entry of `except` for a key of Redis; "" if the key differs in each run.
 func redisKey(k known, key string) string {
 	if k.cell("key", "", key).text != key || strings.ContainsAny(key, " \t\n") {
 		return ""
@@ -273,7 +273,7 @@ func nodes(d Data) map[node]bool {
 	return all
 }
 
-// after returns how many new keys of the same column are greater.
+// after returns how many new keys of the same column are greater than n.
 func (k known) after(n node) (count int) {
 	less := func(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 	for value, keys := range k.keys {
@@ -326,7 +326,7 @@ func (k known) cell(name, key, value string) cell {
 // shownNode stands for a generated key or a random value, which differs in each run.
 const shownNode = "(new)"
 
-// longKey is the length from which a generated key is recognized anywhere. A shorter one may be a quantity.
+// longKey is the minimum length of a generated key that is recognized anywhere. A shorter one may be a quantity.
 const longKey = 4
 
 // withoutZeros returns the key in a number such as 00042.
@@ -372,10 +372,10 @@ func tokens(r Run) map[string]bool {
 	return all
 }
 
-// inText matches what may be a node in a longer text.
+// inText matches a possible node in a longer text.
 var inText = regexp.MustCompile(naming.Random.String() + `|\b\d{4,}\b`)
 
-// isNoTime reports whether a cell has another text than a time.
+// isNoTime reports whether a cell contains anything except a time.
 func isNoTime(text string) bool { return !onlyTime.MatchString(text) }
 
 // onlyTime matches a time, or its replacement, with a zone as Go writes it.

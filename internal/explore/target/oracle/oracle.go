@@ -2,13 +2,13 @@
 // buyers, one after the other, would have ended (serializability, see Papadimitriou, "The Serializability
 // of Concurrent Database Updates", 1979).
 //
-//	Add        the answers and the data after buyers who came one after the other
+//	Add        the answers and the data after buyers that came one after the other
 //	Settle     what differs between two equal runs is left out
 //	Judge      the answers and the data after a schedule; the nearest order and the difference, or
 //	           the buyers that were refused while a unit was left
 //
-// A buyer that was refused need not be part of the order, but must have left nothing. Generated keys and
-// random values are compared by where they stand, not by their value, see form.
+// A buyer that was refused need not be part of the order, but must have changed nothing. Generated keys and
+// random values are compared by their places, not by their values, see form.
 package oracle
 
 import (
@@ -24,7 +24,7 @@ import (
 
 // An Answer is the answer to one buyer.
 type Answer struct {
-	Lost   bool // no answer: the buyer may have taken effect or not
+	Lost   bool // no answer: the request may have taken effect or not
 	No     bool // a refusal, whatever its status
 	Status int
 	Body   string
@@ -34,7 +34,7 @@ type Answer struct {
 func (a Answer) refused() bool { return a.Lost || a.No || a.Status >= http.StatusBadRequest }
 
 // A Run is the end of one run: the data, and the answers by the number of the buyer. A buyer that did not come
-// has none.
+// has no answer.
 type Run struct {
 	Answers map[int]Answer
 	Data    Data
@@ -44,7 +44,7 @@ type Run struct {
 type Oracle struct {
 	reset  Data // before any buyer
 	serial []serial
-	out    map[string]bool // columns that are left out, in the words of New's except
+	out    map[string]bool // columns that are left out, written as in New's argument except
 	fixed  map[string]bool // values that look random or like the time, and are the same in equal runs
 	before map[node]bool   // generated keys from before any buyer
 }
@@ -87,9 +87,9 @@ func isToken(text string) bool { return token.MatchString(text) && hasLetter.Mat
 
 var token, hasLetter = regexp.MustCompile(`^[\w+/=.~$-]{16,}$`), regexp.MustCompile(`[A-Za-z]`)
 
-// Unrestored returns how the data differs from that of New although no buyer came: the places, in the words of New's
-// except, by table. Such a table is left out. A column of times, such as updated_at, is left out alone: hardly a reset
-// restores it.
+// Unrestored compares the data with that of New, although no buyer came. It excludes each column that differs and
+// contains only times, such as updated_at, since hardly any reset restores it. It also excludes each table that still
+// differs, and returns its differing places by table, written as in New's argument except.
 func (o *Oracle) Unrestored(again Data) map[string][]string {
 	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
 	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
@@ -113,7 +113,7 @@ func (o *Oracle) Unrestored(again Data) map[string][]string {
 	return tables
 }
 
-// Orders returns every order of every subset of the buyers 1 to n, the whole orders first.
+// Orders returns every order of every subset of the buyers 1 to n, those of all buyers first.
 func Orders(n int) (all [][]int) {
 	var grow func(order []int)
 	grow = func(order []int) {
@@ -139,7 +139,7 @@ func (o *Oracle) Add(order []int, r Run) {
 	o.serial[at].runs = append(o.serial[at].runs, r)
 }
 
-// Only forgets the tables that no run of a buyer touches, so that they need not be read after a schedule.
+// Only forgets the tables for which touched is false: no buyer uses them, so they need not be read after a schedule.
 func (o *Oracle) Only(touched func(table string) bool) {
 	for _, s := range o.serial {
 		for _, r := range s.runs {
@@ -182,7 +182,7 @@ func (o *Oracle) Settle() error {
 	return nil
 }
 
-// Unmatched returns the entries of except that name no table, no column and no place in an answer.
+// Unmatched returns the entries of `except` that name no table, no column and no place in an answer.
 func (o *Oracle) Unmatched(except []string) (all []string) {
 	places := map[string]bool{"status": true, "body": true}
 	for name, t := range o.reset {
@@ -202,14 +202,14 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 	}
 	_, redis := o.reset[redisTable]
 	for _, e := range except {
-		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // a key may appear in a race only
+		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // a key may appear only in a race
 			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// LeftOut returns the columns that are not compared, in the words of New's except.
+// LeftOut returns the columns that are not compared, written as in New's argument except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
 // Judge returns nil if the run ended as some order of the buyers does, and how it differs from the nearest order

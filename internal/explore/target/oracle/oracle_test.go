@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// shop returns the end of a run: the stock, and an order for each buyer of orders, whose key is generated
-// from first on.
+// shop returns the end of a run: the stock, and a purchase for each buyer in orders. The generated keys of the
+// purchases count from first.
 func shop(stock int, first int, orders []int, answers map[int]Answer) Run {
 	rows := [][]string{}
 	for i, b := range orders {
@@ -45,7 +45,7 @@ func lastUnit(t *testing.T) *Oracle {
 }
 
 // TestJudge: a run must end like an order of the buyers, in the answers and in the data. A buyer that was refused
-// need not be part of it, but must have left nothing.
+// need not be part of it, but must have changed nothing.
 func TestJudge(t *testing.T) {
 	busy, lost := Answer{Status: 503}, Answer{Lost: true}
 	for name, c := range map[string]struct {
@@ -81,7 +81,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestRefused: a buyer is refused while a unit is left if it would be served after the others.
+// TestRefused: Judge reports a refused buyer that would be served after the others, since a unit is left.
 func TestRefused(t *testing.T) {
 	busy, lost := Answer{Status: 503}, Answer{Lost: true}
 	two := func() *Oracle { // two units
@@ -138,8 +138,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestPosition: a row from before the buyers that has a generated key is a reader's position. The reader has not
-// read the events after it.
+// TestPosition: a generated key in a row from before the buyers is a reader's position. The reader has not read the
+// events after it.
 func TestPosition(t *testing.T) {
 	end := func(last string, read ...string) Run {
 		d := Data{
@@ -163,7 +163,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// TestSharedRow: a row that both buyers write may count, although its number equals a generated key. A column
+// TestSharedRow: a row that both buyers write may be a counter, although its number equals a generated key. A column
 // with the name of the key's table is a reference.
 func TestSharedRow(t *testing.T) {
 	for column, counts := range map[string]bool{"last_no": true, "order_id": false} {
@@ -211,7 +211,8 @@ func TestPadded(t *testing.T) {
 	}
 }
 
-// TestRedis: a key of Redis can be left out alone. One whose value differs each time leaves the others compared.
+// TestRedis: a single key of Redis can be left out. If the value of one key differs each time, the others are still
+// compared.
 func TestRedis(t *testing.T) {
 	end := func(keys ...string) Run {
 		d := Data{redisTable: {[]Column{{Name: "key"}, {Name: "value"}}, nil}}
@@ -393,7 +394,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// TestOrders: every order of every subset, the whole ones first.
+// TestOrders: Orders returns every order of every subset, those of all buyers first.
 func TestOrders(t *testing.T) {
 	if got := fmt.Sprint(Orders(2)); got != "[[1 2] [2 1] [1] [2] []]" {
 		t.Error(got)

@@ -14,7 +14,7 @@ const MostRows = 10_000
 type Servers interface {
 	// Addresses returns the addresses by protocol.
 	Addresses() map[string]string
-	// Rows returns the first rows of a query as text, at most most.
+	// Rows returns the first rows of a query as text. most is their maximum number.
 	Rows(ctx context.Context, protocol, query string, most int) (columns []string, rows [][]string, _ error)
 	// Keys returns each key of Redis and its value. It fails if there are more than most.
 	Keys(ctx context.Context, most int) ([][]string, error)
@@ -91,7 +91,7 @@ func sources(protocol string, columns [][]string, quoted func(string) string) (a
 			all = append(all, t)
 		}
 		last := &all[len(all)-1]
-		if !slices.ContainsFunc(last.columns, func(c Column) bool { return c.Name == column }) { // twice with two foreign keys
+		if !slices.ContainsFunc(last.columns, func(c Column) bool { return c.Name == column }) { // a column with two foreign keys comes twice
 			last.columns = append(last.columns, Column{Name: column})
 		}
 		made[t.name+"."+column] = generated == "1" || generated == "true"
@@ -115,7 +115,7 @@ func sources(protocol string, columns [][]string, quoted func(string) string) (a
 	return all
 }
 
-// Read returns the content of the tables for which want is true, and of Redis. A nil want wants all.
+// Read returns the content of the tables for which want is true, and of Redis. If want is nil, it returns all tables.
 func (r *Reader) Read(ctx context.Context, want func(table string) bool) (Data, error) {
 	all := Data{}
 	for _, t := range r.tables {

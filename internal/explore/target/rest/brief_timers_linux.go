@@ -9,7 +9,7 @@ import "time"
 // pause is a choice of the search.
 type BriefTimers struct {
 	Rest  *Rest
-	since time.Time // first look that found a brief timer since the last standstill; zero: none did
+	since time.Time // time of the first check with a brief timer since the last standstill; zero: none
 }
 
 const (

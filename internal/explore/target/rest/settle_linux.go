@@ -13,8 +13,8 @@ import (
 
 // Times for finding a standstill. None of them decides a step.
 const (
-	// Between two looks at a program that runs: Look at first, later an eighth of the time since the last
-	// event, at most longLook. That keeps the looks from taking the processor from the program.
+	// The time between two checks of a running program is Look at first, later an eighth of the time since the last
+	// event, at most longLook. Otherwise the checks would take the processor from the program.
 	Look, longLook = 20 * time.Microsecond, time.Millisecond
 	// A sleep that lasts longer than instance.LongestSleep counts as none. The run is void if shorter ones
 	// follow one another for mostSleep, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
@@ -23,8 +23,8 @@ const (
 	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
 	// farTimer. For sleeps that it cannot see it waits BlindWait.
 	farTimer, BlindWait = time.Minute, 2 * time.Second
-	// Asking a server which statements wait costs it time, so the first such look comes after a
-	// statement has not been answered for this long.
+	// Asking a server which statements wait costs it time. So the explorer first asks when a statement has not been
+	// answered for this long.
 	slowAnswer = 300 * time.Microsecond
 )
 
@@ -33,13 +33,12 @@ type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error
 	// HandOver takes the commands that have come, and delivers one answer, if there is any. The order of the
-	// answers is certain if nothing has happened since the pulse was ordered. moved reports that a program has
-	// received something.
+	// answers is certain if Pulse.Seq still returns ordered. moved reports that a program has received something.
 	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
 	// Ended records that a server has finished with a connection that its program has closed.
 	Ended(c *wire.Conn)
-	// Pause makes the move that the schedule has for a pause of a buyer, if one pauses. sleeps reports that a
-	// timer of its program runs.
+	// If a buyer pauses, Pause makes the move that the schedule has for its pause. sleeps reports that a timer of
+	// the program runs.
 	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
 }
 
@@ -133,7 +132,7 @@ func (r *Settling) Settle(ctx context.Context) error {
 	}
 }
 
-// between returns the time between two looks at something that has run for so long.
+// between returns the time between two checks of something that has run for the given time.
 func between(since time.Duration) time.Duration {
 	return min(max(Look, since/8), longLook)
 }

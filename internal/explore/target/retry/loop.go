@@ -10,8 +10,8 @@ import (
 // Limits on the number of steps in a schedule. A schedule is given up when its commands repeat, see
 // Loop, and at the latest after these numbers of steps.
 const (
-	// A schedule of the search may have stepsPerCommand steps for each command that the buyers send
-	// alone, since retries make it longer; but leastSteps in any case.
+	// A schedule of the search may have stepsPerCommand steps for each command that the buyers send alone, since
+	// retries make it longer. It may always have leastSteps.
 	leastSteps, stepsPerCommand = 200, 4
 	// MaxSteps applies to a buyer alone, whose number of commands is not known yet, and to the search.
 	MaxSteps = 10_000
@@ -24,7 +24,7 @@ func StepLimit(alone int) int { return min(max(leastSteps, stepsPerCommand*alone
 // A Loop recognizes a schedule that repeats itself: the same commands with the same answers, again and again,
 // without any change at a server. It belongs to one run; the zero value is ready.
 type Loop struct {
-	recent []Step // the last longestLoop of them
+	recent []Step // the last steps, at most longestLoop
 	equal  [longestLoop]int
 	looped int // length of the loop; 0: none
 }
@@ -36,8 +36,8 @@ type Step struct {
 }
 
 const (
-	longestLoop = 50         // commands in one turn of a loop
-	loopProof   = leastSteps // commands in a row that repeat the loop, until the schedule is given up
+	longestLoop = 50         // maximum number of commands in one pass of a loop
+	loopProof   = leastSteps // number of commands in a row that must repeat the loop before the schedule is given up
 )
 
 // Add adds the next step. changed reports that it may have changed something at its server.

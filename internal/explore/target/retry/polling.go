@@ -17,10 +17,10 @@ import (
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
 type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
-	GaveUp  string         // the next command of a buyer after futile retries, although no other buyer had changed anything; "": none did anything else
+	GaveUp  string         // a buyer's first change after futile retries, although no other buyer had changed anything; "": none
 	often   int            // number of equal retries after which a buyer counts as polling
 	waits   int            // number of equal retries after which GaveUp says what the buyer did next
-	routine Routine        // commands that buyers repeat alone, and need more retries
+	routine Routine        // commands that a lone buyer repeats; they need more retries
 	changes map[string]int // by server, by all buyers
 	recent  map[int]*pollster
 }
@@ -32,16 +32,16 @@ func NewPolling(often, waits int, routine Routine) *Polling {
 	return &Polling{often: often, waits: waits, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
 }
 
-// A Routine has the commands that a buyer repeats even when it is alone, and the number of equal retries by
-// the command's skeleton. With these commands it does not wait for another buyer: many object-relational
-// mappers read a row again and again.
+// A Routine contains the commands that a buyer repeats even when it is alone, with the number of equal retries by the
+// command's skeleton. With such a command a buyer does not wait for another one: many object-relational mappers read a
+// row again and again.
 type Routine map[string]int
 
 // mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
 // waits for something within its program.
 const mostRoutine = 16
 
-// learn records a command that repeats the last tries at least often times.
+// learn records a command that repeats the last tries; often is the minimum number of repetitions.
 func (r Routine) learn(tries []Try, name string, often int) {
 	n := often - 1
 	same := func(string) int { return tries[len(tries)-1].others }
@@ -103,7 +103,7 @@ func (p *Polling) Tried(buyer int, t Try) {
 	}
 }
 
-// outlasts sets GaveUp if the buyer has stopped retrying and sends another command.
+// outlasts sets GaveUp if the buyer has stopped retrying and changes something with another command.
 func (p *Polling) outlasts(buyer int, t Try) {
 	b, since := p.of(buyer), 0
 	for server := range p.changes {
@@ -140,8 +140,8 @@ type Try struct {
 // longestCycle is the maximum number of commands in a retry: WATCH, GET, UNWATCH.
 const longestCycle = 4
 
-// polls reports whether the command would repeat the last tries once more, after they have already been
-// repeated often times without any change. others counts the changes at a server by others until now.
+// polls reports whether the command would repeat the last tries once more, after as many repetitions without any change
+// as often says. others counts the changes at a server by others until now.
 func polls(tries []Try, name string, often int, others func(server string) int) bool {
 	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

@@ -43,7 +43,7 @@ func TestPolls(t *testing.T) {
 	}
 }
 
-// TestGaveUp: a buyer that has waited and then changes something, although no other buyer has, gave up.
+// TestGaveUp: a waiting buyer gives up if it changes something before any other buyer has.
 func TestGaveUp(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
@@ -74,7 +74,7 @@ func TestGaveUp(t *testing.T) {
 	}
 }
 
-// TestRoutine: what a buyer repeats alone is no retry of a search, up to a limit.
+// TestRoutine: commands that a buyer repeats alone do not count as retries in a search, up to a limit.
 func TestRoutine(t *testing.T) {
 	const command = "SELECT write_date FROM shipments WHERE id = 7"
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 )
 
 // A Clearing begins and ends one run: it leaves the programs idle, without a buyer, behind shut gates. It tells
-// the Recovery which programs the next run needs anew.
+// the Recovery which programs must be restarted for the next run.
 type Clearing struct {
 	Buyers *client.Buyers
 	Rest   *rest.Rest

@@ -16,8 +16,8 @@ const (
 	done             // that has happened, and no run has succeeded since
 )
 
-// A Recovery decides what the programs need after a run, and does it before the next. A start of a real shop may
-// take half a minute, so it restarts them only if something cheaper did not help.
+// A Recovery decides what the programs need after a run, and does it before the next. The start of a real shop may
+// take half a minute, so Recovery restarts programs only if something cheaper did not help.
 type Recovery struct {
 	p         Programs
 	rehearsal *Rehearsal

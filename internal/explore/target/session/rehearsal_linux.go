@@ -27,7 +27,7 @@ type Rehearsal struct {
 	p    Programs
 	jams bool // all of its buyers at once may block each other forever, or leave a lock behind
 	cold bool // a buyer alone leaves a lock behind, so every run has new programs that served no buyer
-	// The command lines of programs whose first look at rest showed all their timed waits.
+	// The command lines of programs that showed all their timed waits in the first check while idle.
 	calm map[string]bool
 }
 
@@ -193,9 +193,9 @@ func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) er
 	return nil
 }
 
-// baseline looks at the idle programs. If all timed waits of an earlier instance were there at the first
-// look, a few looks suffice. If a later look shows another wait even so, the instance is looked at as
-// often as the first. A wait that is missing counts as a sleep, so it only makes runs longer.
+// baseline records the timed waits of idle programs, in several checks. If an earlier instance showed all its waits in
+// the first check, a few checks suffice. If a later check shows a new wait even so, the instance gets as many checks
+// as the first. A wait that is not recorded counts as a sleep, so it only makes runs longer.
 func (x *Rehearsal) baseline(programs []*instance.Instance) {
 	restless := map[*instance.Instance]bool{}
 	for look := range idleLooks {
@@ -214,7 +214,7 @@ func (x *Rehearsal) baseline(programs []*instance.Instance) {
 	}
 }
 
-// The number of looks at the idle program. A timer that fires twice a second shows in idleLooks.
+// Numbers of checks of an idle program. A timer that fires twice a second shows in one of idleLooks checks.
 const (
 	idleLooks = 60
 	calmLooks = 1

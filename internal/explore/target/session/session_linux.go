@@ -48,13 +48,13 @@ func Open(a *app.App, servers *app.Servers) (p Programs, err error) {
 // Probe returns a probe of the programs.
 func (p Programs) Probe() instance.Probe { return instance.Probe{Instances: p.Instances} }
 
-// Rest returns the rest of the programs while no buyer of a schedule is there.
+// Rest returns a rest.Rest that checks the programs while no buyer of a schedule is there.
 func (p Programs) Rest() *rest.Rest {
 	return rest.New(p.Gates, p.Instances, client.New(p.Gates, nil))
 }
 
-// Await waits until calm returns true, and asks it again when something happens, or after the time every. It
-// returns false if that has not happened within `idle-within` of the file.
+// Await waits until calm returns true. It calls calm again when something happens, or after the duration every. It
+// returns false if calm has not returned true within `idle-within` in oversell.yaml.
 func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bool) (bool, error) {
 	limit, cancel := pulse.WithTimeout(ctx, p.App.IdleWithin)
 	defer cancel()
@@ -69,7 +69,7 @@ func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bo
 	return true, nil
 }
 
-// StaysQuiet waits until the programs have sent nothing for `quiet` of the file, see gates.OwnTraffic.
+// StaysQuiet waits until the programs have sent nothing for `quiet` in oversell.yaml, see gates.OwnTraffic.
 func (p Programs) StaysQuiet(ctx context.Context, since time.Time) error {
 	return p.Gates.OwnTraffic.StaysQuiet(ctx, since, p.Instances.Patience())
 }

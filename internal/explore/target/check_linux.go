@@ -322,8 +322,8 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	return err
 }
 
-// longProgram is the total number of steps of all buyers alone above which the search uses footprints, see package
-// rows. Shorter searches are complete without them.
+// longProgram is a number of steps. If all buyers, each alone, take more steps in total, the search uses footprints, see
+// package rows. Shorter searches are complete without them.
 const longProgram = 100
 
 // byRows reports whether the search may use footprints, see package rows. Each buyer needs its own instance, and

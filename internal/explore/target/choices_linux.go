@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// mayMeet reports whether move other belongs to another buyer and may change rows that move m reads. Without gates,
-// the server could run both commands at once.
+// mayMeet reports whether the moves belong to two buyers, and other may change rows that m reads. Without gates, the
+// server could run both commands at once.
 func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
@@ -55,7 +55,7 @@ type choices struct {
 	holdable bool // --overlap could hold one of these
 }
 
-// divides records the commands inside which another of the moves could happen.
+// divides records each command between whose read and write another of the moves could happen.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
 		if m.Command == nil {

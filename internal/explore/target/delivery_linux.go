@@ -35,7 +35,7 @@ type delivery struct {
 
 	loop    retry.Loop
 	answers []exchange              // recorded only in an observed run
-	steps   map[gates.Template]bool // the commands that are steps; only if the file ignores others
+	steps   map[gates.Template]bool // the commands that are steps; only if oversell.yaml ignores others
 }
 
 // Guard implements rest.Run.
@@ -60,8 +60,8 @@ func (d *delivery) changedAll() {
 	}
 }
 
-// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last, otherwise to the first buyer
-// that has one. While the order of the answers is uncertain, it delivers none.
+// HandOver implements rest.Run. It delivers one answer: that of the buyer that moved last or, if it has none, that of
+// the first buyer with one. While the order of the answers is uncertain, HandOver delivers none.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
 	passed := d.free()
 	come, err := d.attribute()
@@ -157,8 +157,8 @@ func (d *delivery) setUp() (passed bool) {
 	return passed
 }
 
-// waitsFor reports whether the buyer may wait for this command: it has no answer yet, and no command on another
-// connection.
+// waitsFor reports whether the buyer may wait for this command: the buyer was not answered yet, and has no command on
+// another connection.
 func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	now := d.programs.Gates.Table.Now()
 	now.Fresh = nil
@@ -166,11 +166,11 @@ func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	return d.buyers.IsWaiting(b) && !slices.ContainsFunc(now.All(), other)
 }
 
-// If all buyers share one instance, a pool may lend a buyer's connection while the buyer waits for a command on
-// another one. This matters if the lent connection has an open transaction or a lock. That command is then a step,
-// even a ping or SELECT 1, so that other buyers can move.
+// A command such as a ping or SELECT 1 is no step. But if all buyers share one instance, a pool may lend a buyer's
+// connection while the buyer waits for such a command on another one. If the lent connection has an open transaction or
+// a lock, the command becomes a step, so that other buyers can move.
 
-// free lets all other commands pass that are no step, and reports whether there are any.
+// free lets all commands pass that are no step, and reports whether there are any.
 func (d *delivery) free() (passed bool) {
 	for _, o := range d.programs.Gates.Table.Now().Fresh {
 		if o.Free && !d.mayLend(o) {

@@ -70,7 +70,7 @@ func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) 
 	return f, nil
 }
 
-// Ignored returns the resources that the buyer's ignored commands used, except the tables that the file ignores.
+// Ignored returns the resources that the buyer's ignored commands used, except the tables that oversell.yaml ignores.
 func (x *Runner) Ignored(a Alone) (f Footprint) {
 	for _, c := range a.ignored {
 		t := x.guard.touch(c)

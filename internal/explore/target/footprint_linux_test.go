@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// TestIgnored: Ignored lists the tables of an ignored command, except the tables that the file ignores.
+// TestIgnored: Ignored lists the tables of an ignored command, except the tables that oversell.yaml ignores.
 func TestIgnored(t *testing.T) {
 	for sql, want := range map[string]string{
 		"UPDATE items SET n = ?":         "[items] [] [items]",

@@ -43,7 +43,7 @@ func (g *ignoreGuard) begin(ctx context.Context) {
 	}
 }
 
-// on reports whether the file ignores any command.
+// on reports whether oversell.yaml ignores any command.
 func (g *ignoreGuard) on() bool { return len(g.programs.App.Ignore.Entries) > 0 }
 
 // stretch extends the leases in Redis that ignored commands have set, so that none expires by the clock.
@@ -68,7 +68,7 @@ func (g *ignoreGuard) look(ctx context.Context) error {
 	return g.blocked(ctx)
 }
 
-// touch returns the objects that a command uses, except the tables that the file ignores.
+// touch returns the objects that a command uses, except the tables that oversell.yaml ignores.
 func (g *ignoreGuard) touch(c gates.Template) fold.Touch {
 	t, known := g.known[c]
 	if !known {

@@ -44,7 +44,7 @@ func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []wit
 	if err != nil {
 		return "", "", nil, err
 	}
-	// A crash may come before or after the buyer's order is complete, so both results are correct.
+	// A crash may come before or after the buyer's purchase is complete, so both results are correct.
 	for more := 1; more <= untold && len(found) > 0; more++ {
 		other, err := r.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
 		if err != nil {

@@ -37,7 +37,7 @@ type leftover struct {
 	used map[*wire.Conn]use
 	took map[backend.Hold]use // the command that took each current hold; only in an observed run
 	last []backend.Hold       // the result of the last backend.Holdings.Left
-	at   int64                // Pulse.Seq before last was read
+	at   int64                // Pulse.Seq, as it was before the field last was set
 }
 
 func (l *leftover) answered(o *gates.Op) {

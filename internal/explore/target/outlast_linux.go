@@ -12,8 +12,8 @@ import (
 // repeated a futile retry.
 type waiting struct {
 	buyer  int
-	depth  int      // number of steps before
-	tokens []string // tokens of the steps before
+	depth  int      // number of earlier steps
+	tokens []string // tokens of the earlier steps
 }
 
 // An outlasting is the run of Outlast that is under way.

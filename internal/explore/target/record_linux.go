@@ -27,7 +27,7 @@ type recorder struct {
 	leftover *leftover
 	watched  []string // the columns of the user's watch query
 
-	columns []string // watched, after the first query; nil before
+	columns []string // like watched; nil before the first query
 	shown   int      // number of steps with watched values
 }
 

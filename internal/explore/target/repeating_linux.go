@@ -78,7 +78,7 @@ type repeating struct {
 	before int   // number of deliveries at the last point
 }
 
-// leaves moves the run to the point after token.
+// leaves advances the point by a chosen token.
 func (r *repeating) leaves(token string) { r.point = r.point.after(token) }
 
 // repeat waits for commands, or holds them back, until those at the gates are the same as in earlier runs. It is called
@@ -112,8 +112,8 @@ func several(held []*gates.Op) bool {
 	return false
 }
 
-// mark marks as timed the commands that have come since the last point although nothing was delivered to their
-// buyer. If timed is true, it marks all that have come. It returns the held commands.
+// mark decides which of the commands that have come since the last point are timed: those whose buyer has received
+// nothing meanwhile or, if the argument is true, all. It returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {
@@ -150,7 +150,7 @@ func (r *repeating) timers(ctx context.Context) error {
 	return nil
 }
 
-// settles waits until something happens, or until the deadline then, and takes the run to the next standstill.
+// settles waits until something happens, or until the given time, and then takes the run to the next standstill.
 func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	pulse := r.gates.Pulse
 	for seq := pulse.Moves(); pulse.Moves() == seq && time.Now().Before(then); time.Sleep(time.Millisecond) {

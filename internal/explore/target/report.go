@@ -6,10 +6,10 @@ type CheckReport struct {
 	Servers string         `json:"servers"`
 	OK      bool           `json:"ok"`                // a search can begin
 	Why     string         `json:"why,omitempty"`     // why not
-	Guesses []string       `json:"guesses,omitempty"` // keys of the file that are still marked as guesses
+	Guesses []string       `json:"guesses,omitempty"` // keys of oversell.yaml that are still marked as guesses
 	Buyers  []AloneReport  `json:"buyers"`
 	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
-	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` for these pollers, with those of the file
+	Ignore  []string       `json:"ignore,omitempty"`  // entries of `ignore` for these pollers and the present ones
 
 	Orders     int      `json:"orders,omitempty"`     // number of serial runs, each of some or all buyers
 	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from the serial runs
@@ -24,7 +24,7 @@ type AloneReport struct {
 	TookMS   float64      `json:"took_ms"`
 	Commands []SeenReport `json:"commands"`
 	Passed   []string     `json:"passed"`            // commands that no gate holds
-	Ignored  []string     `json:"ignored,omitempty"` // commands that the file ignores
+	Ignored  []string     `json:"ignored,omitempty"` // commands that oversell.yaml ignores
 	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that affect a step or a rule, each with the reason
 	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs
 	Meets    int          `json:"meets,omitempty"`   // commands whose order relative to another buyer's may matter; 0: not known

@@ -203,8 +203,8 @@ func (r *run) start(ctx context.Context, m move) error {
 	return nil
 }
 
-// letIn refuses a program that handles one request at a time: it runs the buyers one after the other in every schedule,
-// which proves nothing.
+// letIn refuses a program that handles one request at a time: in every schedule, the buyers would run one after the
+// other, which proves nothing.
 func (r *run) letIn(b *client.Buyer) error {
 	if waiting := r.buyers.Waiting(); len(waiting) != 2 || !slices.Contains(waiting, b.ID) {
 		return nil // the program handles several requests, or no other buyer waits

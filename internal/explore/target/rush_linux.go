@@ -11,7 +11,7 @@ import (
 )
 
 // Rush runs the given number of rounds. Each round resets the state and sends one burst, in which the buyers cycle
-// through the requests of the file. When the program is idle, Rush runs the user's own queries, and calls done.
+// through the requests in oversell.yaml. When the program is idle, Rush runs the user's own queries, and calls done.
 //
 // The gates hold nothing, and the program's own time-outs apply. So Rush restarts the program first. An attached
 // program is not restarted: its connections keep the explorer's time-outs. After a round that leaves work undone,

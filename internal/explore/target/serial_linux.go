@@ -18,15 +18,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A serialOracle judges runs of a file without rules. A run must end like a serial run: one in which the buyers come
-// one after the other, in some order. See package oracle.
+// A serialOracle judges runs if oversell.yaml has no rules. A run must end like a serial run: one in which the buyers
+// come one after the other, in some order. See package oracle.
 type serialOracle struct {
 	*oracle.Oracle
 	app     *app.App
 	reader  *oracle.Reader
 	reset   oracle.Data     // data after reset, before any buyer
 	touched map[string]bool // tables that a buyer alone names or changes
-	aged    map[string]bool // by place of a difference: age has repeated a serial run for it
+	aged    map[string]bool // by place of a difference: whether a serial run was repeated for it, see age
 	ended   *oracle.Run     // the end of the last judged run
 	struck  bool            // an event has happened in that run
 	differs *oracle.Difference

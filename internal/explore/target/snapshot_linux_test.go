@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TestSnapshots: a transaction counts as taken only right after the first statement that follows BEGIN.
+// TestSnapshots: a transaction is at the stage taken only right after the first statement that follows BEGIN.
 func TestSnapshots(t *testing.T) {
 	for begin, want := range map[string]bool{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE":  true,

@@ -37,7 +37,7 @@ type Check struct {
 	Servers string
 	Buyers  []Alone
 	Pollers []gates.Poller // commands that the program sent while no buyer was there
-	Ignore  []string       // entries of `ignore` for these pollers, with those of the file; nil without pollers
+	Ignore  []string       // entries of `ignore` for these pollers and the present ones; nil without pollers
 
 	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` suffice
 	Uncompared []string // allowed differences from the serial runs, see explore.Report
@@ -54,10 +54,10 @@ type Alone struct {
 	Took     time.Duration
 	Commands []gates.Seen
 	Passed   []string // commands that no gate holds
-	Ignored  []string // commands that the file ignores, without their values
+	Ignored  []string // commands that oversell.yaml ignores, without their values
 	Hidden   []string // ignored commands that affect a step or a rule, each with the reason
 	Hides    string   // an entry of Hidden that writes what a rule reads; "": none
-	Varies   []string // commands with values that differ between two runs, and that no other rule recognizes
+	Varies   []string // commands with values that differ between two runs, and that were not recognized otherwise
 	Why      string   // problem; "" if there is none
 	AtOnce   int      // maximum number of its commands at the servers at once, if all were released
 	Races    string   // the rule that it breaks alone, with several commands at once; "": none

@@ -15,8 +15,8 @@ import (
 
 // A strays detects a session lock that a buyer takes on one connection and releases on another, which does not hold
 // it. A pooler between program and server, or the program's own pool, causes this by lending connections. If a pooler
-// lends for a transaction, strays reports the lock when it is taken: the connection is free again before the buyer is
-// answered, so no schedule lets another buyer move in between.
+// lends a connection only for a transaction, it is free again before the buyer is answered. Then no schedule lets
+// another buyer move in between, so strays reports the lock when it is taken.
 type strays struct {
 	taken  map[stray]*wire.Conn
 	pooler func(*wire.Conn) string // the pooler that lends this connection for a transaction; "": none

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TestStrays: a session lock is reported if a pooler lends connections for a transaction: its release may reach another
+// TestStrays: a session lock is reported if a pooler lends connections for a transaction. Its release may reach another
 // connection, although no schedule shows that.
 func TestStrays(t *testing.T) {
 	for _, c := range []struct{ pooler, text, want string }{

@@ -8,7 +8,7 @@ import (
 )
 
 // suspectRules holds rules with :sold or :failed that were broken before all buyers had come. Such a rule
-// is a mistake in the file only if it is also broken after all buyers have come, one after the other.
+// is a mistake in oversell.yaml only if it is also broken after all buyers have come, one after the other.
 type suspectRules struct {
 	atReset *app.Finding // a rule that was broken right after reset; nil: none
 	alone   []Alone      // each may have a rule that is broken after this buyer alone

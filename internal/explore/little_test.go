@@ -105,7 +105,6 @@ func (l *little) begin() *world {
 
 type move = conduct.Move[*thread]
 
-// Run implements schedule.Runner.
 func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool) (schedule.Ended, error) {
 	l.runs++
 	if observe {
@@ -125,7 +124,6 @@ func (l *little) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 func (w *world) Begin(context.Context) error { return nil }
 func (w *world) Over() bool                  { return true }
 
-// Moves implements conduct.Subject.
 func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 	for _, t := range w.threads {
 		for len(t.left) > 0 && t.left[0].do == "join" && !slices.ContainsFunc(w.threads, func(other *thread) bool {
@@ -179,7 +177,6 @@ func (l *little) footprint(t *thread, c command) *schedule.Footprint {
 	return one.(*schedule.Footprint)
 }
 
-// Describe implements conduct.Subject.
 func (w *world) Describe(_ context.Context, p *schedule.Point, moves []move) {
 	p.Races = w.l.races
 	standing, waiting := map[int]bool{}, map[int]map[string]bool{}
@@ -199,7 +196,6 @@ func (w *world) Describe(_ context.Context, p *schedule.Point, moves []move) {
 	}
 }
 
-// Do implements conduct.Subject.
 func (w *world) Do(ctx context.Context, m move) error {
 	w.tokens = append(w.tokens, m.Token)
 	step := witness.Step{Buyer: m.Buyer, Token: m.Token, Name: m.Name, Command: m.Name, Server: m.Touches}
@@ -370,7 +366,6 @@ func (w *world) String() string {
 	return fmt.Sprint(all, w.answers)
 }
 
-// End implements conduct.Subject.
 func (w *world) End(_ context.Context, e *schedule.Ended, err error) error {
 	l := w.l
 	if l.compound != nil {

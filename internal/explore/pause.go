@@ -16,7 +16,7 @@ import (
 const pauseTries = 30
 
 // pauses adds a branch for each move that another buyer could make in the pause before node n. If n's parent also follows
-// a pause, it records the connections on which the commands now wait, for idle.
+// a pause, it records for the method idle on which connections the commands now wait.
 func (w *walk) pauses(n *node, p *schedule.Point) {
 	if !w.x.config.Shared || n.parent == nil {
 		return

@@ -88,7 +88,7 @@ type Report struct {
 	Unforeseen    string `json:"unforeseen,omitempty"`
 	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since without that a replay had diverged
 	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
-	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule alone, because its own commands race
+	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule even when it runs alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
 	Stray         string `json:"stray,omitempty"`           // a lock released on a connection that does not hold it, or taken on one that a pooler lends per transaction
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent

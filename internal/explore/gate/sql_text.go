@@ -19,7 +19,6 @@ func rowCount(n int64) string {
 // placeholder matches one placeholder: ?, or $1 in PostgreSQL, where gorm numbers them in order.
 var placeholder = regexp.MustCompile(`\?|\$[0-9]+`)
 
-// withValues replaces the placeholders by the arguments.
 func withValues(query string, args []driver.NamedValue) string {
 	var b strings.Builder
 	var columns []string

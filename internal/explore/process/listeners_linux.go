@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A listener is a socket that accepts connections.
 type listener struct {
 	at      netip.AddrPort
 	backlog int    // number of connections that were not accepted yet

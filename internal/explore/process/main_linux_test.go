@@ -131,7 +131,6 @@ func running(mark string) (pids []int) {
 	return pids
 }
 
-// keepers returns the keeper processes below pid.
 func keepers(pid int) (found []int) {
 	below, _ := descendants(pid)
 	for _, pid := range below.pids {

@@ -42,7 +42,6 @@ func TestSpaces(t *testing.T) {
 		if want := string(rune('a' + i)); err != nil || string(b) != want {
 			t.Errorf("got %q, %v, want %q", b, err, want)
 		}
-		// A program in the network can connect, too.
 		_, log := begin(t, s, python(t, `
 import socket
 print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))

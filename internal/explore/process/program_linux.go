@@ -82,7 +82,6 @@ func keep(s *Network, log *os.File) (k *keeper, isolated bool, err error) {
 	return k, true, err
 }
 
-// wait waits for the end of the first process.
 func (p *Program) wait() {
 	m, err := receive(p.keeper.conn)
 	switch {
@@ -215,7 +214,6 @@ func newOutput(to io.Writer) (o *output, forProgram *os.File, err error) {
 	return o, write, nil
 }
 
-// unread reports whether the pipe contains unread data.
 func (o *output) unread() bool {
 	n := 0
 	err := control(o.read, func(fd int) (err error) {

@@ -53,7 +53,6 @@ func command(control, log *os.File, flags uintptr) *exec.Cmd {
 	return cmd
 }
 
-// startKeeper starts a keeper as a child of this process.
 func startKeeper(log *os.File, flags uintptr) (*keeper, error) {
 	conn, there, err := channel()
 	if err != nil {

@@ -248,7 +248,6 @@ func scanned(root int) ([]int, error) {
 	return found, nil
 }
 
-// tasks returns the threads of a process.
 func tasks(pid int) ([]int, error) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
 	if err != nil {

@@ -60,7 +60,7 @@ type Protocol struct {
 	open func(*app.Servers) Backend
 }
 
-// Protocols returns all protocols. The sessions of a database use the database's code.
+// Protocols returns all protocols. A database's session looks up triggers and functions in code.
 func Protocols(code Catalogs) []Protocol {
 	return []Protocol{
 		{mysql.Protocol(code["mysql"].Load), sqlBackend("mysql", dialect.MySQL)},
@@ -206,7 +206,6 @@ func (s sqlServer) Answered(ctx context.Context, o *gates.Op) error {
 
 func (sqlServer) After(context.Context) error { return nil }
 
-// redisBackend is a Redis server.
 type redisBackend struct{ serverstate.Keyspace }
 
 func (redisBackend) Joined(int64) {}

@@ -91,12 +91,12 @@ func (c Catalogs) Divides(o, other *gates.Op) bool {
 }
 
 // Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
-// opposite orders. Commands with equal texts lock in the same order.
+// opposite orders. Equal texts have the same order.
 func (c Catalogs) Crosses(o, other *gates.Op) bool {
 	return o.InFull() != other.InFull() && c.Uses(o).Crosses(c.Uses(other), o.Within, other.Within)
 }
 
-// Share reports whether two commands at the same database may use rows of one table, if only through a view, a
+// Share reports whether two commands at the same database may use rows of one table, even if only through a view, a
 // foreign key, or code.
 func (c Catalogs) Share(o, other *gates.Op) bool { return c.Uses(o).Shares(c.Uses(other)) }
 

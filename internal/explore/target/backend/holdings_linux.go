@@ -15,7 +15,7 @@ type Hold struct {
 }
 
 // Holdings lists the locks and transactions on the programs' connections, and knows which of them
-// were there before any buyer came. It is for one goroutine.
+// were there before any buyer came. Only one goroutine may use it.
 type Holdings struct {
 	conns    *gates.Connections
 	backends Backends
@@ -27,7 +27,7 @@ func NewHoldings(g *gates.Gates, backends Backends) *Holdings {
 	return &Holdings{conns: g.Connections, backends: backends}
 }
 
-// Now asks the databases for the holds of all connections, and returns them in Connections.InOrder.
+// Now asks the databases for the holds of all connections. The order is that of Connections.InOrder.
 func (x *Holdings) Now(ctx context.Context) (all []Hold, err error) {
 	held := map[string]map[int64][]string{}
 	for _, c := range x.conns.InOrder() {

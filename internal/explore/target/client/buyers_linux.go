@@ -35,7 +35,7 @@ type Buyer struct {
 	Answered chan struct{} // closed after the answer, or its failure
 
 	socket *wire.Socket
-	alive  bool // was sent, and is not answered yet; guarded by Buyers.mu, as all that follows
+	alive  bool // the request was sent and is not answered yet; Buyers.mu guards this field and the next ones
 	told   bool // reply and err are set
 	reply  Reply
 	err    error
@@ -126,7 +126,7 @@ func (all *Buyers) Told(b *Buyer) bool {
 	return told
 }
 
-// IsWaiting reports whether the buyer was sent, and is not answered yet.
+// IsWaiting reports whether the buyer's request was sent and is not answered yet.
 func (all *Buyers) IsWaiting(b *Buyer) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -65,7 +65,6 @@ func (r Reply) Masked(mask func(text string) string) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", r.Status, string(body)))
 }
 
-// title matches the title of an HTML page.
 var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 // OneLine makes a text valid UTF-8 and replaces each run of white space by one space.

@@ -13,9 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Bypass decides which commands are ignored according to oversell.yaml (see app.Ignore), and records them. It also
-// records the commands that are never a step, such as a login. A transaction of only ignored commands passes as a
-// whole, with its BEGIN and its end. The end of any other transaction is a step, even if an entry of `ignore` matches it.
+// A Bypass decides which commands to ignore (see app.Ignore), and records them. It also records the commands that are
+// never a step, such as a login. A transaction of only ignored commands passes as a whole, with its BEGIN and its end.
+// The end of any other transaction is a step, even if an entry of `ignore` matches it.
 type Bypass struct {
 	mu      *sync.Mutex
 	rules   app.Ignore
@@ -104,7 +104,6 @@ func (b *Bypass) passes(c *wire.Command) bool {
 	return true
 }
 
-// ignores decides whether a command is ignored.
 func (b *Bypass) ignores(c *wire.Command) bool {
 	conn, text := c.Conn(), c.InFull()
 	if d, sql := effect.DialectOf(conn.Protocol); sql {

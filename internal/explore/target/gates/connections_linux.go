@@ -39,7 +39,6 @@ func (all *Connections) Forget() {
 	clear(all.touched)
 }
 
-// join records that a connection has logged in.
 func (all *Connections) join(c *wire.Conn) {
 	delete(all.entering, c)
 	all.joined[c], all.greeted[c] = true, true
@@ -56,7 +55,6 @@ func (all *Connections) carries(c *wire.Command) (setsUp bool) {
 	return setsUp
 }
 
-// leave records that a connection has ended.
 func (all *Connections) leave(c *wire.Conn) {
 	if all.joined[c] && c.ID != 0 {
 		all.ending = append(all.ending, c)
@@ -119,8 +117,8 @@ func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool 
 	return true
 }
 
-// Welcomed reports whether the servers' part of each login has arrived, since a program may sleep while
-// it is on its way. received reports whether a program has received everything.
+// Welcomed reports whether the servers' part of each login has arrived. Until then, a program may sleep although
+// it will continue. received reports whether a program has received everything.
 func (all *Connections) Welcomed(received func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -150,8 +148,8 @@ func (all *Connections) HandedOver() bool {
 // setting matches a statement that sets variables.
 var setting = regexp.MustCompile(`(?i)^\s*SET\s`)
 
-// isSetUp reports whether a command, if it is among the first on its connection, only sets the connection up: it changes
-// settings that no other connection notices.
+// isSetUp reports whether a command, if it is among the first on its connection, only sets it up: it changes settings
+// that no other connection notices.
 func isSetUp(c *wire.Command) bool {
 	_, sql := effect.DialectOf(c.Conn().Protocol)
 	return sql && c.Gated && c.Effect == schedule.Local && setting.MatchString(c.Text)

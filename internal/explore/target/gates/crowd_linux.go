@@ -7,13 +7,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Crowd counts, for bursts, how many commands are at the servers at once while the gates are open. It keeps the
-// maximum, and has a lock of its own.
+// A Crowd counts, for bursts, the commands at the servers while the gates are open, and keeps the maximum. It has a
+// lock of its own.
 type Crowd struct {
 	mu   sync.Mutex
 	now  map[*wire.Command]bool
 	most int
-	left []*wire.Conn // connections that ended with a command at its server
+	left []*wire.Conn // connections that ended while their command was at the server
 }
 
 func (o *Crowd) enter(c *wire.Command) {
@@ -48,7 +48,7 @@ func (o *Crowd) Gather() {
 	o.most, o.left = len(o.now), nil
 }
 
-// Gathered returns the maximum, and the connections that ended with a command at its server.
+// Gathered returns the maximum, and the connections that ended while their command was at the server.
 func (o *Crowd) Gathered() (most int, left []*wire.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,7 +19,7 @@ type Op struct {
 	Interrupted bool   // the schedule has ended its wait
 	Noted       bool   // Timed is known
 	Timed       bool   // it came without an answer to its buyer: a timer of the program has fired
-	Late        bool   // it waits for the point at which an earlier run had it
+	Late        bool   // held back until the step at which it came in an earlier run
 	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
 	Result      string // the answer as shown to the user
 	Known       bool   // Result is set

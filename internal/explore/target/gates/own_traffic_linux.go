@@ -26,7 +26,6 @@ type OwnTraffic struct {
 	sent time.Time // time of the last command that is not ignored, or of the last pushed message
 }
 
-// saw records a command that has arrived at a gate.
 func (l *OwnTraffic) saw(c *wire.Command) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +33,6 @@ func (l *OwnTraffic) saw(c *wire.Command) {
 	l.lone.saw(c.Conn().Protocol, c.Text, c.Conn().Buyer, l.sent)
 }
 
-// heard records a pushed message.
 func (l *OwnTraffic) heard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,7 +24,6 @@ type observed struct {
 // mostPollers is the maximum number of different commands, and mostGaps the maximum number of gaps.
 const mostPollers, mostGaps = 50, 1000
 
-// saw records a command.
 func (p *pollers) saw(server, text string, buyer int, at time.Time) {
 	if p == nil {
 		return

@@ -59,7 +59,7 @@ func (p *Pulse) Handed() (s *wire.Socket, to int) {
 	return p.handed, p.handedTo
 }
 
-// Hand records that a socket is written to, for the program of a buyer; nil: its answer has come.
+// Hand records that a socket of a buyer's program is written to. A nil socket means that the program has answered.
 func (p *Pulse) Hand(s *wire.Socket, to int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +90,7 @@ func (p *Pulse) Wake() {
 	p.still = false
 }
 
-// add adds n to the number of things that are on their way.
+// add adds n to the count behind Busy.
 func (p *Pulse) add(n int64) {
 	if p.busy.Add(n) == 0 {
 		p.bell.ring()

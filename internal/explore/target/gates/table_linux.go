@@ -150,7 +150,6 @@ func (t *Table) empty() Commands {
 	return now
 }
 
-// arrived adds a command that has arrived at a gate.
 func (t *Table) arrived(o *Op) {
 	t.byCmd[o.Command] = o
 	t.now.Fresh = append(t.now.Fresh, o)
@@ -203,7 +202,6 @@ func (t *Table) left(c *wire.Conn) (theirs []*Op) {
 	return theirs
 }
 
-// without removes a command from a list.
 func without(all []*Op, o *Op) []*Op {
 	return slices.DeleteFunc(all, func(other *Op) bool { return other == o })
 }

@@ -55,5 +55,4 @@ func (t *Trouble) left(c *wire.Conn, err error, theirs []*Op) {
 	}
 }
 
-// clear forgets the previous run.
 func (t *Trouble) clear() { t.broken, t.dead = nil, map[int]bool{} }

@@ -167,7 +167,7 @@ func (i *Instance) Said() string {
 	return ended + i.log.last()
 }
 
-// early returns an error for a program that ended before it was ready.
+// early returns the error for a program that ended before it was ready.
 func early(i *Instance) error {
 	i.Program.Stop() // its output is complete then
 	how, hint := i.Program.Err(), ""
@@ -234,7 +234,7 @@ func (i *Instance) Ready(ctx context.Context) error {
 	}
 }
 
-// answers requests Ready or, if oversell.yaml names none, connects to the port. The error says why the
+// answers sends a request to the URL App.Ready or, if that is empty, connects to the port. The error says why the
 // program is not ready.
 func (i *Instance) answers(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

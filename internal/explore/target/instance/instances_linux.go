@@ -41,7 +41,6 @@ func (x *Instances) Patience() time.Duration { return max(x.app.IdleWithin, sche
 // Shared reports whether one instance serves all buyers.
 func (x *Instances) Shared() bool { return x.app.Shared != "" || x.app.Attach != nil }
 
-// lines returns the command line of each instance.
 func (x *Instances) lines() []string {
 	switch {
 	case x.app.Attach != nil:
@@ -144,7 +143,7 @@ func (x *Instances) listen(i *Instance) error {
 	return nil
 }
 
-// noGate explains why a gate cannot listen at the address of the program's server.
+// noGate explains why a gate cannot listen at a server's address.
 func (x *Instances) noGate(name, at string, err error) error {
 	what := ""
 	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {

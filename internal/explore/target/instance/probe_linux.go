@@ -29,9 +29,9 @@ type Told struct {
 // buyerPatience is added to a burst's time for each buyer, since a program may serve them one by one.
 const buyerPatience = 100 * time.Millisecond
 
-// AskAll sends the requests of all buyers at once. The buyers cycle through those in oversell.yaml, whose request the
-// function request returns by number. AskAll returns when every buyer is answered or the time is up. In the latter
-// case undone says so.
+// AskAll sends the requests of all buyers at once. The buyers cycle through those in oversell.yaml; the function request
+// returns the request of one of these, by its number. AskAll returns when every buyer is answered or the time is up. In
+// the latter case undone says so.
 func (d Probe) AskAll(ctx context.Context, buyers int, request func(id int) app.Request) (all []Told, undone string, err error) {
 	asks := make([]func(context.Context) Told, buyers)
 	for n := range asks {

@@ -18,8 +18,7 @@ import (
 var Random = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}` +
 	`|\b[0-9a-fA-F]{16,}\b|[0-7][0-9A-HJKMNP-TV-Z]{25}\b|\b\d{10,}(?:\.\d+)?\b|\b0?\.\d{6,}\b`)
 
-// Moment matches a time. Two times that are equal in one run differ in another, so they have no names
-// that tell them apart.
+// Moment matches a time. Two times that are equal in one run may differ in another, so all times have the same name.
 var Moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)?`)
 
 // someTime is the name of every time.
@@ -28,8 +27,8 @@ const someTime = "<time>"
 // number matches a whole number that is a word of its own.
 var number = regexp.MustCompile(`\b\d+\b`)
 
-// longID is the minimum length of a server-generated value that is recognized in texts. A shorter value may be the id
-// of an item, a quantity or a year.
+// longID is the minimum length of a server-generated value that is recognized in texts. A shorter one may be an item's
+// id, a quantity or a year.
 const longID = 4
 
 // Names names the values that differ between the runs of a schedule. It belongs to one run and serves one
@@ -49,11 +48,10 @@ func New(v *Varying, coarse bool) *Names {
 	return &Names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
 }
 
-// table matches the first table of a statement.
 var table = regexp.MustCompile("(?i)\\b(?:INTO|UPDATE|FROM|TABLE|CALL)\\s+(?:ONLY\\s+)?(?:[\"`]?\\w+[\"`]?\\.)?[\"`]?(\\w+)")
 
-// label returns the first part of the names of a statement's values: its table, or its first word. Other
-// statements on the same table have another label.
+// label returns the first part of the names of a statement's values: its table, or its first word. Two different
+// statements on one table have different labels.
 func (n *Names) label(statement string) string {
 	label := strings.ToLower(firstWord.FindString(statement))
 	if m := table.FindStringSubmatch(statement); m != nil {

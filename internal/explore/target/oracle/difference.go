@@ -22,7 +22,7 @@ type DifferenceRow struct {
 	numbers      bool // This and Serial differ only in numbers
 }
 
-// size is the number of rows that only the schedule or only the order has. A row that differs counts as two.
+// size counts the rows that only the schedule or only the order has. A row that differs counts twice.
 func (d *Difference) size() (n int) {
 	for _, r := range d.Rows {
 		if n++; r.This != "" && r.Serial != "" {
@@ -141,7 +141,7 @@ func (l line) differs(other line) (places []string) {
 }
 
 // varying returns the columns whose values differ between two runs of one order, when new generated keys
-// and random values count as equal. They are a time, a counter of the program, or the like.
+// and random values count as equal. Such a column contains a time, a counter of the program, or the like.
 func (o *Oracle) varying(one, other Run) (all []string) {
 	a, b := o.columns(one), o.columns(other)
 	for place := range b {

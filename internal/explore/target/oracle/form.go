@@ -212,7 +212,7 @@ func (o *Oracle) leavesOut(place string) bool {
 // A leaf is a value in an answer.
 type leaf struct{ place, path, name, value string }
 
-// leaves returns the status and the values of an answer's JSON. Another text is one value.
+// leaves returns the status and the values of an answer's JSON. A text that is not JSON is one value.
 func leaves(a Answer) []leaf {
 	all := []leaf{{"status", "status", "", strconv.Itoa(a.Status)}}
 	var value any
@@ -258,7 +258,6 @@ func (o *Oracle) known(d Data) known {
 	return k
 }
 
-// nodes returns the generated keys of the data.
 func nodes(d Data) map[node]bool {
 	all := map[node]bool{}
 	for _, t := range d {
@@ -378,7 +377,7 @@ var inText = regexp.MustCompile(naming.Random.String() + `|\b\d{4,}\b`)
 // isNoTime reports whether a cell contains anything except a time.
 func isNoTime(text string) bool { return !onlyTime.MatchString(text) }
 
-// onlyTime matches a time, or its replacement, with a zone as Go writes it.
+// onlyTime matches a time, or its replacement, with or without a zone as Go writes it.
 var onlyTime = regexp.MustCompile(`^(?:` + someTime + `|` + naming.Moment.String() + `)(?: [+-]\d{4} \S+)?$`)
 
 // someTime stands for a time that depends on when the run was.

@@ -149,7 +149,7 @@ func (o *Oracle) Only(touched func(table string) bool) {
 }
 
 // Settle leaves out the columns that differ between two runs of one order. It may be called again after a further
-// Add. The error is one line: what still differs, so no schedule can be judged.
+// Add. If another difference remains, no schedule can be judged, and the error names the difference in one line.
 func (o *Oracle) Settle() error {
 	for _, s := range o.serial {
 		for _, again := range s.runs[1:] {

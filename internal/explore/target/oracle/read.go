@@ -27,7 +27,6 @@ type Reader struct {
 	Large   []string // tables with more rows than MostRows, which are not compared
 }
 
-// A source is a table of a database.
 type source struct {
 	protocol string
 	name     string // as in Data
@@ -143,7 +142,7 @@ func (r *Reader) Read(ctx context.Context, want func(table string) bool) (Data, 
 // redisTable is the table of Data with the keys of Redis.
 const redisTable = "redis"
 
-// read returns the rows of a table with its columns in order, which a migration may have changed.
+// read returns the rows of a table, with the columns in the order of t.columns. A migration may have changed the order.
 func (r *Reader) read(ctx context.Context, t source) (all [][]string, _ error) {
 	names, rows, err := r.servers.Rows(ctx, t.protocol, "SELECT * FROM "+t.quoted, MostRows+1)
 	for _, values := range rows {

@@ -4,7 +4,7 @@ import "time"
 
 // BriefTimers waits for the programs' brief timers. Such a timer belongs to the step that sets it, for
 // example the timer for a job after an answer. How soon it fires depends on the speed of the machine.
-// Without the wait, its command would come one step earlier or later in another run. The wait is part of
+// Without the wait, the timer's command would come at another step in another run. The wait is part of
 // finding a standstill, so it does not matter whether a command follows. In a shared instance such a
 // pause is a choice of the search.
 type BriefTimers struct {

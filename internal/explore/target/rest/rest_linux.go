@@ -22,7 +22,7 @@ type Rest struct {
 	buyers    *client.Buyers
 }
 
-// New returns the rest of one run, with these buyers.
+// New returns the Rest of one run, with these buyers.
 func New(g *gates.Gates, i *instance.Instances, b *client.Buyers) *Rest { return &Rest{g, i, b} }
 
 // IsRestful reports whether nothing is busy and the programs sleep.

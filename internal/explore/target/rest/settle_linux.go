@@ -16,15 +16,14 @@ const (
 	// The time between two checks of a running program is Look at first, later an eighth of the time since the last
 	// event, at most longLook. Otherwise the checks would take the processor from the program.
 	Look, longLook = 20 * time.Microsecond, time.Millisecond
-	// A sleep that lasts longer than instance.LongestSleep counts as none. The run is void if shorter ones
+	// A sleep that lasts longer than instance.LongestSleep counts as none. The run is void if shorter sleeps
 	// follow one another for mostSleep, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
 	// three times, 8 s apart, after a program has become idle.
 	mostSleep = 28 * time.Second
 	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
 	// farTimer. For sleeps that it cannot see it waits BlindWait.
 	farTimer, BlindWait = time.Minute, 2 * time.Second
-	// Asking a server which statements wait costs it time. So the explorer first asks when a statement has not been
-	// answered for this long.
+	// Asking a server which statements wait costs it time, so a statement must first be unanswered for this long.
 	slowAnswer = 300 * time.Microsecond
 )
 

@@ -25,16 +25,15 @@ type Polling struct {
 	recent  map[int]*pollster
 }
 
-// NewPolling returns what a run needs to recognize polling. often is the number of futile retries in a row
+// NewPolling returns the Polling of one run. often is the number of futile retries in a row
 // after which a buyer counts as polling. waits is the number after which Polling.GaveUp says what the buyer
 // did next. routine outlives the run.
 func NewPolling(often, waits int, routine Routine) *Polling {
 	return &Polling{often: often, waits: waits, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
 }
 
-// A Routine contains the commands that a buyer repeats even when it is alone, with the number of equal retries by the
-// command's skeleton. With such a command a buyer does not wait for another one: many object-relational mappers read a
-// row again and again.
+// A Routine contains, by skeleton, the commands that a lone buyer repeats, with the number of equal retries. With such a
+// command a buyer does not wait for another one: many object-relational mappers read a row again and again.
 type Routine map[string]int
 
 // mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
@@ -64,7 +63,6 @@ type pollster struct {
 	own   map[string]int // the part of Polling.changes that this buyer made
 }
 
-// of returns the records of a buyer.
 func (p *Polling) of(buyer int) *pollster {
 	if p.recent[buyer] == nil {
 		p.recent[buyer] = &pollster{own: map[string]int{}}

@@ -127,8 +127,8 @@ func (r *Clearing) done() bool {
 // ErrJam reports that a buyer has no answer, and nothing moves any more.
 var ErrJam = errors.New("the buyers block each other inside the program")
 
-// Served waits, with the gates open, until all buyers that have come are answered. ErrJam includes a
-// command that waits in a server for the lock of an idle connection.
+// Served waits, with the gates open, until all buyers that have come are answered. It also returns ErrJam if a
+// command waits in a server for the lock of an idle connection.
 func (r *Clearing) Served(ctx context.Context) error {
 	pulse := r.p.Gates.Pulse
 	begun, seq := time.Now(), pulse.Moves()

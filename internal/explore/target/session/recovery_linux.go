@@ -13,7 +13,7 @@ type renewal byte
 const (
 	unneeded renewal = iota
 	due              // all connections were cut; Recover lets the programs open others
-	done             // that has happened, and no run has succeeded since
+	done             // the programs have opened others, and no run has succeeded since
 )
 
 // A Recovery decides what the programs need after a run, and does it before the next. The start of a real shop may

@@ -21,11 +21,11 @@ type Rehearsal struct {
 	// Together lets all buyers of a shared instance through at once, see ErrJam. The caller sets it before the
 	// first start.
 	Together func(ctx context.Context) error
-	// Watch is how long an error waits for what the programs send by themselves.
+	// Watch is how long programs that stay busy are watched, so that the error names their commands.
 	Watch time.Duration
 
 	p    Programs
-	jams bool // all of its buyers at once may block each other forever, or leave a lock behind
+	jams bool // all buyers at once may block each other forever, or leave a lock behind
 	cold bool // a buyer alone leaves a lock behind, so every run has new programs that served no buyer
 	// The command lines of programs that showed all their timed waits in the first check while idle.
 	calm map[string]bool
@@ -194,8 +194,8 @@ func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) er
 }
 
 // baseline records the timed waits of idle programs, in several checks. If an earlier instance showed all its waits in
-// the first check, a few checks suffice. If a later check shows a new wait even so, the instance gets as many checks
-// as the first. A wait that is not recorded counts as a sleep, so it only makes runs longer.
+// the first check, a few checks suffice, unless a later check shows a new wait. A wait that is not recorded counts as a
+// sleep, so it only makes runs longer.
 func (x *Rehearsal) baseline(programs []*instance.Instance) {
 	restless := map[*instance.Instance]bool{}
 	for look := range idleLooks {
@@ -259,7 +259,7 @@ func (x *Rehearsal) rests(ctx context.Context) error {
 	return x.p.Holdings.Remember(ctx)
 }
 
-// staleConnections is the maximum number of rounds of requests in reopened.
+// staleConnections is the maximum number of rounds of requests in the function reopened.
 const staleConnections = 20
 
 // reopened sends requests until no buyer's request fails, and reports whether that has happened. A pool

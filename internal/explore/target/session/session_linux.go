@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Programs are the instances, gates and servers of an exploration. They live as long as it does. The value can
-// be copied.
+// Programs are the instances, gates and servers of an exploration, and live as long as the exploration. The value
+// can be copied.
 type Programs struct {
 	App       *app.App
 	Servers   *app.Servers

@@ -25,7 +25,7 @@ func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
 
-// mayCross reports whether two buyers' moves may deadlock inside their two commands.
+// mayCross reports whether two buyers' commands may deadlock with each other while both are executed.
 func (r *choices) mayCross(m, other move) bool {
 	return other.Command != nil && m.Effect == schedule.Writes && other.Effect == schedule.Writes && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Crosses(m.Command, other.Command)
 }
@@ -50,7 +50,7 @@ type choices struct {
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
 	held    bool            // a command is left out of the last moves, since it would only repeat a futile retry
 	waiter  int             // the buyer of that command
-	divided []string        // commands that read and write, although another buyer's write could come between
+	divided []string        // commands that read and write, although another buyer's write could come in between
 
 	holdable bool // --overlap could hold one of these
 }

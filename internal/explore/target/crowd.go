@@ -61,7 +61,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves adds undone, a problem, to the verdict: a burst that would hold becomes inconclusive. "" changes nothing.
+// leaves adds a problem to the verdict, unless the text is "": a burst that would hold becomes inconclusive.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

@@ -16,8 +16,8 @@ import (
 )
 
 // A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time.
-// It reports commands and answers to the other parts of the run. A rest.Settling calls its methods of rest.Run when the
-// program is idle.
+// It reports commands and answers to the other parts of the run. A rest.Settling calls the delivery's methods of
+// rest.Run when the program is idle.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard
@@ -166,9 +166,9 @@ func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	return d.buyers.IsWaiting(b) && !slices.ContainsFunc(now.All(), other)
 }
 
-// A command such as a ping or SELECT 1 is no step. But if all buyers share one instance, a pool may lend a buyer's
-// connection while the buyer waits for such a command on another one. If the lent connection has an open transaction or
-// a lock, the command becomes a step, so that other buyers can move.
+// A ping or SELECT 1 is no step, with one exception. In a shared instance, a pool may lend a buyer's connection while the
+// buyer waits for such a command on another one. If the lent connection has an open transaction or a lock, the command
+// is a step, so that other buyers can move.
 
 // free lets all commands pass that are no step, and reports whether there are any.
 func (d *delivery) free() (passed bool) {

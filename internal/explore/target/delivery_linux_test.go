@@ -25,7 +25,6 @@ func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address 
 	return x, wiretest.Echo(t, x.programs.Gates, silent...)
 }
 
-// dial connects to a gate, like a program.
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

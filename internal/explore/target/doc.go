@@ -20,5 +20,5 @@
 // step too, since a later buyer may find a mutex of the process free.
 //
 // Time must not decide a step. A run is void (schedule.Void) if an unexpected command arrives, or if the runner
-// cannot infer a command's buyer: the run does not count, and is repeated.
+// cannot infer a command's buyer. Such a run does not count, and is repeated.
 package target

@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire/redis"
 )
 
-// usage returns the resources that a command uses.
 func (d *delivery) usage(o *gates.Op) (u usage) {
 	server := o.Conn().Protocol
 	if server == "redis" {

@@ -18,8 +18,8 @@ import (
 // longestIgnored is how long an ignored command may wait in its server for a buyer's lock before it is an error.
 const longestIgnored = 3 * time.Second
 
-// An ignoreGuard checks that ignored commands hide no bug. If an ignored command or a step changes a table or key,
-// the other must not use it. No ignored command may change a table of a rule.
+// An ignoreGuard checks that ignored commands hide no bug. No step may use a table or key that an ignored command
+// changes, and vice versa. No ignored command may change a table of a rule.
 type ignoreGuard struct {
 	programs session.Programs
 	tables   map[string]serverstate.Tables // by protocol
@@ -130,7 +130,7 @@ func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Templ
 const undecided = "may touch any table"
 
 // why returns how an ignored command conflicts with a step or a rule, "" if it does not. touches lists the
-// objects that steps and rules use, and writes those that steps change.
+// objects that steps and rules use; writes lists those that steps change.
 func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string {
 	for _, object := range slices.Sorted(maps.Keys(t.Touches)) {
 		switch {

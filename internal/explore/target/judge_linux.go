@@ -26,7 +26,6 @@ type judgement struct {
 	early    bool          // set by verdict: a buyer was refused while a unit was left
 }
 
-// verdict returns the run's verdict, the reason, and the findings.
 func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
 	told, failing, untold := r.told()
 	left, err := r.leftover.why(ctx)

@@ -130,7 +130,6 @@ func (p *pause) standing() string {
 	return fmt.Sprint(p.buyers.Inside(now), all)
 }
 
-// carried records that a command used its connection.
 func (p *pause) carried(o *gates.Op) {
 	p.roles[o.Conn()] += fmt.Sprintf("%d %s;", o.Buyer, p.names.Usual(o.Name))
 }

@@ -45,7 +45,6 @@ func (w *recorder) executed(o *gates.Op) {
 	w.answer(o, o.Result+", held inside the server before its commit")
 }
 
-// commits records that a held command commits.
 func (w *recorder) commits(o *gates.Op) {
 	s := witness.Step{Buyer: o.Buyer, Command: "(commits) " + naming.UpToTable(o.Shown), Name: "COMMIT of " + naming.Plain(o.Text), Server: o.Conn().Protocol, Connection: o.Conn().ID}
 	w.Sent(o, s)

@@ -50,7 +50,6 @@ func (p point) after(token string) point {
 	return point(h.Sum64())
 }
 
-// A heldCommand is a command that waits at a gate.
 type heldCommand struct {
 	what  uint64 // hash of its buyer and its name
 	timed bool   // see gates.Op

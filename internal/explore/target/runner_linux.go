@@ -32,7 +32,7 @@ type Runner struct {
 	tries     int      // Spec.Tries
 	steps     int      // maximum number of steps of a schedule
 	solo      int      // maximum number of commands that a buyer alone has at the servers at once
-	racing    []Alone  // buyers that break a rule alone
+	racing    []Alone  // buyers that break a rule even when they run alone
 	watched   []string // the columns of the user's watch query
 	learned   learned
 
@@ -47,7 +47,7 @@ type learned struct {
 	habits  habits        // the usual commands of buyers that share an instance
 	memory  memory
 	catalog *rows.Catalog // nil: the search uses no footprints
-	short   bool          // a server has generated a short number
+	short   bool          // a server has generated a number too short to be recognized
 	waiting *waiting      // the earliest step at which a buyer was held back; nil: none
 	pushed  bool          // a server has pushed a message, so a buyer listens
 	serial  *serialOracle // the end of each serial run; nil: only the rules of `never` judge
@@ -107,8 +107,8 @@ func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error
 // idle. Call Watch before Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
-// Racing returns one line about a buyer that breaks a rule alone, because its own commands race; "": there is none.
-// Call Check before.
+// Racing returns one line about a buyer that breaks a rule even when it runs alone, because its own commands race; "":
+// there is none. Call Check before.
 func (x *Runner) Racing() string {
 	if len(x.racing) == 0 {
 		return ""
@@ -164,8 +164,8 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 }
 
 // together serves all buyers of a shared instance at once, as a rehearsal. All requests are inside the program
-// before the first buyer is served, so its pool opens a connection for each. Otherwise the speed of the machine
-// would decide how many connections the pool has, and so the course of a schedule.
+// before the first buyer is served, so the program's pool opens a connection for each. Otherwise the speed of the
+// machine would decide how many connections the pool has, and so the course of a schedule.
 func (x *Runner) together(ctx context.Context) error {
 	r := x.newRun(false, false)
 	x.programs.Gates.Close()

@@ -32,7 +32,7 @@ const (
 	MaxTries     = 100
 )
 
-// A Check describes a run of each buyer alone, one command at a time. It shows the mistakes in the user's file.
+// A Check describes a run of each buyer alone, one command at a time. It shows the mistakes in oversell.yaml.
 type Check struct {
 	Servers string
 	Buyers  []Alone
@@ -60,7 +60,7 @@ type Alone struct {
 	Varies   []string // commands with values that differ between two runs, and that were not recognized otherwise
 	Why      string   // problem; "" if there is none
 	AtOnce   int      // maximum number of its commands at the servers at once, if all were released
-	Races    string   // the rule that it breaks alone, with several commands at once; "": none
+	Races    string   // the rule that the lone buyer breaks, with several commands at once; "": none
 
 	// Meets is the number of its commands whose order relative to another buyer's may matter. 0: the search does not
 	// use this number, since the program is short or has no PostgreSQL.

@@ -109,7 +109,7 @@ func (a *attribution) of(b *client.Buyer) *trace {
 	return &trace{sentSince: map[string]int{}}
 }
 
-// released records that a move is about to be made. Its buyer sends nothing more until it receives a message.
+// released records that a move is about to be made. The move's buyer sends nothing more until it receives a message.
 func (a *attribution) released() { a.before = a.buyers.Handed }
 
 // senders returns the buyers that could have sent the next command.

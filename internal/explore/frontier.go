@@ -19,8 +19,8 @@ type branch struct {
 
 // frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with one preemption
 // come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of equal cost, judged ones go first. They
-// preempt a buyer right after its snapshot, or before it changes rows that a rule reads. What that buyer has read may
-// then be outdated. Among the rest, the newest goes first, which is depth first.
+// preempt a buyer right after its snapshot, or before it changes rows that a rule reads: its earlier reads may then be
+// outdated. Among the rest, the newest goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level

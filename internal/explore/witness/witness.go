@@ -83,7 +83,7 @@ type Choice struct {
 type Finding struct {
 	Query   string     `json:"query"`            // "" if Title is set
 	Title   string     `json:"title,omitempty"`  // the problem in one line; "": Query returned rows
-	Remedy  string     `json:"remedy,omitempty"` // what to change in oversell.yaml if the program is right
+	Remedy  string     `json:"remedy,omitempty"` // advice on how to change oversell.yaml if the program is right
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"` // one value per column; the caller formats NULL and bytes
 }

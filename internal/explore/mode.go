@@ -46,7 +46,7 @@ type violations interface {
 	show(ctx context.Context) error
 }
 
-// mode returns the mode of the configuration. Only this function distinguishes the two cases.
+// mode returns the mode of the configuration. Only this function distinguishes strategies from programs.
 func (c Config) mode() mode {
 	if c.Program != "" {
 		return programMode{c}

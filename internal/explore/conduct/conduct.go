@@ -18,7 +18,7 @@ import (
 // A Move is a possible next step. C is the subject's type for commands.
 type Move[C comparable] struct {
 	schedule.Choice
-	Command C      // the command to release; for a timeout, the command that stops waiting; otherwise zero
+	Command C      // the command to release; for a timeout, the command that stops waiting; zero for other moves
 	Second  C      // for a concurrent pair: sent before Command is answered
 	During  string // token of another buyer's move in the pause that follows; "" if none
 	Text    string // for an event or a request: its description for the user

@@ -29,7 +29,7 @@ type Noter interface {
 	Listen(lock, channel string)
 }
 
-// Client returns a client for one buyer, connected to the same server as like. With owner 0, the client serves all
+// Client returns a client for one buyer, with the server of the client like. With owner 0, the client serves all
 // buyers, and the context identifies them.
 func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
 	o, err := unhurried(like)
@@ -42,7 +42,7 @@ func (g *Gates) Client(like redis.UniversalClient, owner int, server string, not
 	return c, nil
 }
 
-// Direct returns a client that is connected to the same server as like, and bypasses the gates.
+// Direct returns a client with the server of the client like. It bypasses the gates.
 func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -51,7 +51,7 @@ func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	return redis.NewClient(o), nil
 }
 
-// unhurried returns the options of like with time-outs that even a slow machine does not reach. Otherwise a slow
+// unhurried returns the options of a client, with time-outs that even a slow machine does not reach. Otherwise a slow
 // machine could change the schedule or end the search.
 func unhurried(like redis.UniversalClient) (*redis.Options, error) {
 	plain, ok := like.(*redis.Client)

@@ -65,7 +65,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// askPostgres calls look while PostgreSQL's driver waits for an answer, after the driver's own read
+// askPostgres calls the function look while PostgreSQL's driver waits for an answer, after the driver's own read
 // time-out.
 func askPostgres(t *testing.T, look func()) {
 	t.Helper()

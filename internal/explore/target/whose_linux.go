@@ -171,7 +171,7 @@ func (a *attribution) whose(o *gates.Op) error {
 	return nil
 }
 
-// expected returns the buyers known to send such a command next, and those whose next command is unknown.
+// expected returns the buyers known to send a command of this name next, and those whose next command is unknown.
 func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*client.Buyer) {
 	for _, b := range all {
 		switch next := a.habits.next[a.of(b).history]; {

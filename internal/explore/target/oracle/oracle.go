@@ -212,8 +212,8 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 // LeftOut returns the columns that are not compared, written as in New's argument except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
-// Judge returns nil if the run ended as some order of the buyers does, and how it differs from the nearest order
-// otherwise. refused lists the buyers that were refused although they would be served after that order.
+// Judge compares the run with every order of the buyers. nearest is nil if the run ended like one of them; otherwise it
+// is the difference from the nearest. refused lists the buyers that were refused, but would be served after that order.
 func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
 	seen := map[string]*form{}
 	right := false

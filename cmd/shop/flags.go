@@ -164,8 +164,8 @@ func (f *shopFlags) validate() error {
 	f.Admission = f.admission == adaptive
 	return cmp.Or(
 		checkRedisWait(f.Settings.Replicas),
-		checkRange("wait", f.Settings.Wait, time.Millisecond, time.Minute),
-		checkRange("lease", f.Settings.LeaseTTL, 10*time.Millisecond, time.Hour),
+		checkRange("wait", f.Settings.Wait, time.Millisecond, maxLease+time.Minute),
+		checkRange("lease", f.Settings.LeaseTTL, 10*time.Millisecond, maxLease),
 		checkRange("poll", f.Settings.Poll, 100*time.Microsecond, time.Second),
 		checkRange("max-inflight", f.MaxInflight, 1, 100_000),
 		checkAdmission(f.admission),

@@ -23,9 +23,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// maxLease is the maximum of --lease. A buyer waits a minute at most, and the lease must end first. The
-// minimum is the default: etcd grants no shorter lease.
-const maxLease = 50 * time.Second
+// maxLease is the maximum of --lease, for verify and for the shop. The minimum of verify is its default, since
+// etcd grants no shorter lease.
+const maxLease = time.Hour
 
 const maxRepeat = 1000
 

@@ -4,7 +4,7 @@
 #
 # U is the processor time of `go build -a -o /dev/null ./cmd/shop` on this machine, so results of
 # machines of different speed can be compared. It is measured once for each Go version and kept in the
-# user's cache folder. U=160 gives another value.
+# user's cache folder; the sums do not contain this measurement. U=160 gives another value.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -30,17 +30,19 @@ in_dir() { (cd "$1" && shift && "$@"); }
 known=${XDG_CACHE_HOME:-$HOME/.cache}/oversell/unit-$(go env GOVERSION)
 [ -n "${U:-}" ] || [ ! -e "$known" ] || U=$(cat "$known")
 
-# build builds the shop and the servers of the tests. If U is not known yet, this build measures it.
+# build builds the shop and the servers of the tests.
 build() {
-	local flags=()
-	[ -n "${U:-}" ] || flags=(-a)
 	go mod download || return
-	part build go build "${flags[@]}" -o "$work/shop" ./cmd/shop || return
-	if [ -z "${U:-}" ]; then
-		U=$(awk '{print int($4 + $5 + 0.5)}' "$work/results")
-		mkdir -p "$(dirname "$known")" && echo "$U" >"$known"
-	fi
+	part build go build -o "$work/shop" ./cmd/shop || return
 	go build -o "$work/testservers" ./internal/engine/enginetest/testservers
+}
+
+# unit measures U if it is not known yet.
+unit() {
+	[ -z "${U:-}" ] || return 0
+	echo "=== measure U, once for this machine" >&2
+	U=$({ time env -u GOGC go build -a -o /dev/null ./cmd/shop >&2; } 2>&1 | awk 'END {print int($2 + $3 + 0.5)}')
+	mkdir -p "$(dirname "$known")" && echo "$U" >"$known"
 }
 
 # table prints the results, and fails if a part failed.
@@ -75,9 +77,9 @@ strip=-ldflags='-s -w'
 # The race detector runs where goroutines of ours meet: the shop, its locks and the load. Searches
 # have one goroutine at a time; make soak races them. SQLite and its C library have their memory
 # outside the Go heap, where the race detector and checkptr would find nothing.
-race=(-race
-	'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0'
-	'-gcflags=modernc.org/libc=-race=false -d=checkptr=0')
+race=(-race -gcflags=all=-dwarf=false # no debugger needs these programs
+	'-gcflags=modernc.org/sqlite/lib=-dwarf=false -race=false -d=checkptr=0'
+	'-gcflags=modernc.org/libc=-dwarf=false -race=false -d=checkptr=0')
 export GORACE=atexit_sleep_ms=0 # otherwise each process sleeps for a second before it ends
 raced=$(go list ./rlock ./locktest ./internal/purchase/... ./internal/lockstrategy/... ./internal/load/... ./internal/web/... ./internal/teach/room ./internal/teach/live/...)
 
@@ -121,4 +123,5 @@ soak)
 	part release make --no-print-directory release-check
 	;;
 esac
+unit
 table

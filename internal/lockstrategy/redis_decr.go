@@ -17,12 +17,12 @@ import (
 //   - Guarantees: The counter admits no more buyers than it had units, while Redis keeps the counter and no
 //     other strategy sells.
 //   - Breaks when: a crash after DECR or during COMMIT leaks a unit; a lost counter in Redis oversells
-//   - How it breaks: A buyer takes the last unit from the counter (DECRBY) and crashes: the unit is in the
-//     database, and no buyer can buy it (leaked). The same happens if the database crashes during the
+//   - How it breaks: A buyer takes the last unit from the counter (DECRBY) and crashes: the database
+//     still has the unit, but no buyer can buy it (leaked). The same happens if the database crashes during the
 //     COMMIT. Or Redis loses the counter after A was admitted: B copies the stock from the database, where
-//     A has not written yet, and is admitted too (oversold). Or the counter is lost between SETNX and
-//     DECRBY, which then creates a counter below zero (leaked). A buyer that wants too many units takes the
-//     last few and returns them; meanwhile, a buyer that wants fewer may be answered "sold out".
+//     A has not written yet, and is admitted too (oversold). Or Redis loses the counter between SETNX and
+//     DECRBY. Then DECRBY creates a counter below zero (leaked). A buyer that wants more units than are left
+//     subtracts them and adds them again; in between, a buyer that wants fewer may be answered "sold out".
 //   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer locks the row from its
 //     update to the commit.
 //   - Source: Redis documentation, INCR, "Pattern: Counter", used in reverse; many flash sale tutorials use it

@@ -37,10 +37,9 @@ const redisLua = "redis-lua"
 //     Orders in the stream survive a restart of the shop, of the database, and of Redis with its
 //     append-only file.
 //   - Breaks when: never; if Redis loses the stream, buyers in progress are answered "unknown"
-//   - How it breaks: After a loss of the stream, the next buyer loads the stock again. Redis may also have
-//     the wrong stock, for example after a failover. If it has too many units, the first order that the
-//     database refuses corrects the number. If it has too few, buyers are answered "sold out" for at most a
-//     second.
+//   - How it breaks: After a loss of the stream, the next buyer loads the stock again. The stock
+//     in Redis may also be wrong, for example after a failover. If it is too high, the first order that the
+//     database refuses corrects it. If it is too low, buyers are answered "sold out" for at most a second.
 //   - Cost: A batch takes two round trips to Redis and six statements. A buyer that comes too late costs
 //     one round trip and, once a second, a read of the database. A buyer cannot withdraw an admitted order:
 //     the buyer is answered `unknown`, and the order may be sold later.

@@ -22,11 +22,10 @@ var errChanged = fmt.Errorf("%w: another buyer has changed the stock in Redis", 
 //   - Guarantees: The SET takes effect only if no other client has written the key since the WATCH. The counter
 //     admits no more buyers than it had units, while Redis keeps the counter and no other strategy sells.
 //   - Breaks when: a crash after EXEC or during COMMIT leaks a unit; a lost counter in Redis oversells
-//   - How it breaks: A buyer takes the last unit from the counter (EXEC) and crashes: the unit is in the
-//     database, and no buyer can buy it (leaked). The same happens if the database crashes during the COMMIT. Or
+//   - How it breaks: A buyer takes the last unit from the counter (EXEC) and crashes: the database
+//     still has the unit, but no buyer can buy it (leaked). The same happens if the database crashes during the COMMIT. Or
 //     Redis loses the counter after A was admitted: B copies the stock from the database, where A has not written
-//     yet, and is admitted too (oversold). Code that ignores
-//     the nil of EXEC oversells in every rush.
+//     yet, and is admitted too (oversold). Code that ignores the nil of EXEC oversells in every rush.
 //   - Cost: A sale takes three round trips to Redis, on a connection that no other buyer can use meanwhile. A buyer
 //     starts again each time another buyer writes first, so a process admits only a few buyers at a time.
 //   - Source: Redis documentation, "Transactions", "Optimistic locking using check-and-set"; Kung and Robinson, "On

@@ -14,7 +14,7 @@ import (
 //
 //   - Summary: Redisson's lock: reentrant hash, watchdog, pub/sub wake-up
 //   - Guarantees: It gives the same guarantees as `watchdog`. Within a process, buyers get the lock in
-//     order of arrival. A Java service that uses the same lock name takes part.
+//     order of arrival. A Java service that uses the same lock name shares the lock.
 //   - Breaks when: as `watchdog`: a pause outlasts the TTL; Redis loses the key
 //   - How it breaks: The holder pauses for longer than the TTL and then commits. Or Redis loses the key.
 //   - Cost: One purchase takes one to two round trips to Redis, since the command that releases the lock

@@ -44,7 +44,7 @@ func newRoot() *cobra.Command {
 		Use:   "shop COMMAND",
 		Short: "A flash-sale shop that you can break on purpose",
 		Long: `Find out whether a shop sells its last unit twice: your own, or this one.
-Exit codes: 0 success, 1 a promise is broken, 2 error, 3 nothing proved, 130 interrupted.`,
+Exit codes: 0 success, 1 a break, 2 error, 3 nothing proved, 130 interrupted.`,
 		Example: `  shop explore --app oversell.yaml
   shop rush --strategy none,redis,for-update`,
 		SilenceUsage:          true,

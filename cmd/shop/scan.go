@@ -37,7 +37,7 @@ func scanCommand() *cobra.Command {
 	o := scanOptions{sources: map[string]*string{}}
 	c := &cobra.Command{
 		Use:   "scan",
-		Short: "Find which requests of your shop race, without rules",
+		Short: "Find which requests of your shop race with each other",
 		Long: `Run each pair of your shop's requests through every interleaving, also a request against itself, and
 compare with the same requests one after the other. Pairs that share no data are left out. The
 requests come from the file of --app (requests:), an OpenAPI document, a HAR file, or curl commands.

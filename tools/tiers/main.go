@@ -147,7 +147,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 		case slices.Contains(starters, from.Name) && selected.Sel.Name != "Embedded" && selected.Sel.Name != "Serve", slices.Contains(skipping, from.Name+"."+selected.Sel.Name):
 			t.servers = true
 		case from.Name == "tier" && selected.Sel.Name == "Soak":
-			why := "each row of the test has its reason"
+			why := "the table of the test gives the reason for each long row"
 			if text, ok := call.Args[1].(*ast.BasicLit); ok {
 				why, _ = strconv.Unquote(text.Value)
 			}
@@ -210,7 +210,7 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 			return // the page only counts these
 		}
 		if text, _, _ := strings.Cut(why, ": "); text == "no other test has it" {
-			why = "no other test covers this" // the test's own line says what it covers
+			why = "too slow for make test, although no other test covers the same" // the test's own line says what it covers
 		}
 		if held[why] == nil {
 			reasons = append(reasons, why)

@@ -18,7 +18,7 @@ type Answer struct {
 	Start      time.Time // the buy was in flight from Start to End; zero if unknown
 	End        time.Time
 	IsDeferred bool // the shop refused this buyer, and the buyer's Retry-After was not over when the run ended
-	Status     int  // of the HTTP response; 0 if there was none
+	Status     int  // status code of the HTTP response; 0 if there was none
 	IsLost     bool // the connection broke before the answer: the shop may have sold or not
 }
 
@@ -37,7 +37,7 @@ type Sale struct {
 	Purchaser string
 	Amount    int64
 
-	Left, WaitedMS *int64 // as in the receipt; nil if the record does not contain them
+	Left, WaitedMS *int64 // equal to those of the receipt; nil if the record does not contain them
 }
 
 // Compare compares the answers with the records, by record id.
@@ -47,7 +47,7 @@ type Sale struct {
 // purchase.Unknown may have one such record, which does not count.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
-	spare := map[string]int64{} // per buyer: how many records may exist without a receipt, one for each answer Unknown
+	spare := map[string]int64{} // per buyer: how many records may exist without a receipt, one record for each answer Unknown
 	for _, a := range answers {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {
@@ -90,7 +90,7 @@ func Overlap(answers []Answer) int {
 		edges = append(edges, edge{a.Start, 1, sale}, edge{a.End, -1, sale})
 	}
 	slices.SortFunc(edges, func(a, b edge) int {
-		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at equal times, the end comes first
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.delta, b.delta)) // at equal times, an end precedes a start
 	})
 	now, sales, most := 0, 0, 0
 	for _, e := range edges {
@@ -190,8 +190,8 @@ func (e *Evidence) Count(answers []Answer) {
 	}
 }
 
-// IsError reports whether the answer is an error of the shop itself. 503 is not: it means that a server is
-// unavailable. 4xx and 501 are not: they mean that the shop does not know the request.
+// IsError reports whether the answer is an error of the shop itself. 503 is no error: a server is unavailable.
+// 4xx and 501 are no errors: the shop does not know the request.
 func (a Answer) IsError() bool {
 	return a.Outcome == purchase.Failed && (a.Status == http.StatusOK ||
 		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable)

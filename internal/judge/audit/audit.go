@@ -27,7 +27,7 @@ type Sums struct {
 	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is correct
 	Duplicates int64 `json:"duplicates"` // records beyond the first with the same Idempotency-Key
 
-	Diverged string `json:"diverged,omitempty"` // how stock and records of the nodes differ; "" if they agree in time
+	Diverged string `json:"diverged,omitempty"` // how stock and records still differ between nodes after a wait; "" if they agree
 }
 
 // Read reads the sums in one snapshot of the database: each concurrent sale is in all of the numbers or in
@@ -77,7 +77,7 @@ func (r Sums) Plus(other Sums) Sums {
 
 // Evidence is the result of a run: stock, records, and the buyers' answers.
 type Evidence struct {
-	Sums       Sums  // at the end of the run
+	Sums       Sums  // stock and records at the end of the run
 	Demand     int64 // units that the sent requests ask for
 	MaxOverlap int   // maximum number of concurrent buys
 	Lost       int64 // acknowledged sales without a record
@@ -89,15 +89,15 @@ type Evidence struct {
 	Unheard    int64 // buyers whose answer was lost: each may have a record or none
 	Unread     int64 // units ordered by Unheard buyers that have no record: the shop may not have read their requests
 	Doubtful   int64 // units ordered by buyers that were not answered in time: the shop may have reserved them
-	Unanswered int64 // buyers answered that the outcome is unknown or a server unavailable
+	Unanswered int64 // buyers told that the outcome is unknown or that a server is unavailable
 	Failed     int64 // buyers with an error that no fault explains
 
-	Progress  Progress // of a burst; zero if the answers have no times
+	Progress  Progress // progress of the burst; zero if the answers have no times
 	IsHealthy bool     // every server is known to run
 	LetsWait  bool     // the shop lets each buyer wait for its full time, instead of answering busy early
 }
 
-// Judge returns what the run proves, and why, in one sentence.
+// Judge returns the verdict on the run, and its reason in one sentence.
 //
 // An observed violation counts, however small the run. A run without one proves something only
 // under three conditions: the buyers asked for more than the stock, were in flight at once, and
@@ -142,7 +142,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%s asked for, %d stocked: the demand was not above the stock", Count(e.Demand-e.Unread, "unit"), r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, "no sale was acknowledged, and " + e.lostAnswers()
-	case r.UnitsSold == 0 && e.SoldOut > 0: // each refused buyer asked for more units than were free
+	case r.UnitsSold == 0 && e.SoldOut > 0: // the refusals are correct: each order was for more units than were free
 		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused, and each asked for more units than were free of the %d that are left", were(e.SoldOut), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
@@ -152,7 +152,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, were(e.Unanswered) + " neither served nor refused"
 	case r.Leftover > 0 && e.Unanswered > 0:
 		return verdict.Inconclusive, fmt.Sprintf("%s and %s got no answer", r.left(), Count(e.Unanswered+e.Unheard, "buyer"))
-	case r.Leftover > 0 && e.SoldOut == 0: // with SoldOut > 0, each refused buyer asked for more units than were free
+	case r.Leftover > 0 && e.SoldOut == 0: // refused buyers would explain the units that are left: their orders were larger
 		return verdict.Inconclusive, r.left() + " and no buyer was refused" + e.unheard()
 	}
 	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()

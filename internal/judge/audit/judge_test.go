@@ -173,7 +173,7 @@ func TestProgress(t *testing.T) {
 }
 
 // TestProgressStarved: a buyer is served after 2 s of silence, above the bound of 1.5 s. Time in which this
-// process got no processor does not count as a stall, but it does not exclude one either.
+// process got no processor does not count as a stall, but does not exclude a stall either.
 func TestProgressStarved(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	sold := func(from, to int) Answer {
@@ -182,7 +182,7 @@ func TestProgressStarved(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		starved pulse.Delays
-		late    int // of the last buyer
+		late    int // answer to the last buyer, in ms
 		want    verdict.Verdict
 		says    string
 	}{

@@ -10,16 +10,16 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Progress describes how a burst progressed. It distinguishes a stuck strategy from a slow one, which serves
-// a buyer now and then up to the end.
+// Progress describes how a burst progressed. It distinguishes a stuck strategy from a slow strategy, which
+// serves a buyer now and then up to the end.
 //
 // A served buyer was sold a unit, was answered sold out, or lost its lock.
 type Progress struct {
 	// Usual is the median duration of the run's sales, 0 without sales. A sale begins when its buyer sends the
 	// request or when the previous buyer is served, whichever is later.
 	Usual time.Duration
-	// Idle is the duration of an interval in which buyers waited and none was served: of all such intervals,
-	// the one in which the judge had a processor for the longest time.
+	// Idle is the duration of one interval in which buyers waited and none was served. Of all such intervals,
+	// it is the one in which this process, the judge, had a processor for the longest time.
 	Idle time.Duration
 	// Starved is the part of Idle in which the judge got no processor.
 	Starved time.Duration
@@ -161,9 +161,9 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	return n
 }
 
-// Bound returns the shortest time without a served buyer that indicates a kept lock, one that its holder does
-// not release. That is three quarters of a lease or of a buyer's wait, whichever is less, so that a lock kept
-// until its lease ends exceeds Bound. But Bound is at least pauses(). It is 0 if lease and wait are unknown.
+// Bound returns the shortest time without a served buyer that indicates a kept lock, which its holder does not
+// release. It is three quarters of a lease or of a buyer's wait, whichever is less, so a lock kept until its
+// lease ends exceeds Bound. But Bound is at least pauses(). It is 0 if lease and wait are unknown.
 //
 // Half of the wait would be too short: with ZooKeeper on a tenth of one core, a working lock served no buyer
 // for 3.1 s of a wait of 5 s.
@@ -196,7 +196,8 @@ func (p Progress) Stuck() string {
 	return text
 }
 
-// exceeds reports whether a time without a served buyer is at least Bound. It returns false if that is unknown.
+// exceeds reports whether a time without a served buyer is at least Bound. It returns false if Bound is
+// unknown.
 func (p Progress) exceeds(silent time.Duration) bool {
 	bound := p.Bound()
 	return p.Usual > 0 && bound > 0 && silent >= bound
@@ -212,7 +213,8 @@ func (p Progress) starving() string {
 		inWords(p.Silence), inWords(p.SilenceStarved))
 }
 
-// goesOn reports whether buyers were served without a long pause. It returns false if that is unknown.
+// goesOn reports whether buyers were served without a long pause. It returns false if purchases take too long
+// to tell.
 func (p Progress) goesOn() bool {
 	return p.Usual > 0 && p.Silence < p.pauses() && !p.cannotTell()
 }

@@ -46,7 +46,7 @@ func Decimal(x float64) string {
 
 // A Chart is one line chart.
 type Chart struct {
-	Title  string // for screen readers
+	Title  string // text for screen readers
 	Under  string // a line of text below the picture
 	Height float64
 	X      []Mark // the marked values above 0, ascending; the axis is logarithmic between the first and the last
@@ -88,7 +88,7 @@ type tick struct {
 
 type line struct {
 	Name, Colour, Dash string
-	Points             string // for a polyline
+	Points             string // points of the polyline
 	Dots               []dot
 	NameY              float64
 }

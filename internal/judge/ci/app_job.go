@@ -60,7 +60,7 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	switch {
 	case err != nil && c.Status == "":
 		c = j.failed(err)
-	case err != nil: // for example, a server did not stop: the verdict stands
+	case err != nil: // the verdict stands; the error may be a server that did not stop
 		j.Warn("%s: %s", c.Name, oneLine(err))
 	}
 	if ctx.Err() != nil && c.Status != result.Broken {

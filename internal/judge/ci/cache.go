@@ -19,7 +19,7 @@ type entry struct {
 	Commit string
 	At     time.Time
 	Check  result.Check
-	Case   report.Case // not in result.json
+	Case   report.Case // stored here, since result.json does not contain it
 }
 
 var entryName = regexp.MustCompile(`^[0-9a-f]{64}\.json$`)

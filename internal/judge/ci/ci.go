@@ -24,11 +24,11 @@ import (
 // A Config says what to check.
 type Config struct {
 	Apps   []App
-	Target *Target // nil: no running service
-	Shard  Shard   // the zero value: all checks
+	Target *Target // running service to test; may be nil
+	Shard  Shard   // checks to run; the zero value means all
 	Strict bool    // a break fails the run even if it is in the baseline
 
-	Baseline *result.Baseline // nil: none
+	Baseline *result.Baseline // may be nil
 	Out      string           // folder of the replay files, as it appears in the printed commands
 	Cache    string           // folder of earlier results; "": none
 	Root     string           // folder of the repository, to which files are relative
@@ -41,7 +41,7 @@ type Config struct {
 
 // An App is a program to search.
 type App struct {
-	Path   string // as the user typed it
+	Path   string // path as the user typed it
 	App    *app.App
 	Scan   bool // explores pairs of its requests (shop scan) instead of buyers
 	Search explore.Config
@@ -92,7 +92,7 @@ func Run(ctx context.Context, c Config) result.Result {
 // runAll runs each job once, and then repeats each job with an inconclusive check. unavailable is the reason
 // why no program can run, or nil.
 func (c Config) runAll(ctx context.Context, r *result.Result, jobs []job, unavailable error) {
-	owner := map[int]job{} // the job of r.Checks[i]
+	owner := map[int]job{} // job by index in r.Checks
 	for _, j := range jobs {
 		if ctx.Err() != nil {
 			break
@@ -168,7 +168,7 @@ func (c Config) again(ctx context.Context, j job, first result.Check) result.Che
 	return second
 }
 
-// attempted completes a check that has run once, and that started at begun.
+// attempted completes a check that has run once. begun is the start of the check.
 func attempted(c result.Check, begun time.Time) result.Check {
 	c.Seconds = time.Since(begun).Seconds()
 	c.Attempts = []result.Attempt{{Status: c.Status, Verdict: c.Verdict, Why: c.Why, Complete: c.Complete, Schedules: c.Schedules, Seconds: c.Seconds}}

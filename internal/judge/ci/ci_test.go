@@ -229,7 +229,7 @@ func TestShard(t *testing.T) {
 	}
 }
 
-// A fakeJob has one check with a status for each attempt.
+// A fakeJob yields one check, with a given status for each attempt.
 type fakeJob struct {
 	called   string
 	statuses []result.Status
@@ -319,7 +319,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestReplayOld: without the broken rule or the saved witness, a check that holds proves no fix.
+// TestReplayOld: if the baseline's witness cannot run again, a check that holds proves no fix.
 func TestReplayOld(t *testing.T) {
 	t.Parallel()
 	for says, w := range map[string]*result.BreakingSchedule{

@@ -14,7 +14,7 @@ import (
 // TestCIScan: a file with requests and without buyers gets a check for each pair that was explored. The replay
 // command of the check shows the break again.
 func TestCIScan(t *testing.T) {
-	tier.Soak(t, "TestScan covers the same pairs")
+	tier.Soak(t, "TestScan explores the same pairs of requests")
 	shoptest.Needs(t, "python3", "redis-server")
 	t.Parallel()
 	r := ciRepository{t.TempDir()}

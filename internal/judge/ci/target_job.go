@@ -15,13 +15,12 @@ import (
 // A targetJob tests a running service: one strategy, or all that the service lists, under one condition.
 type targetJob struct {
 	Config
-	strategy string // or "all"
+	strategy string // name, or "all"
 	fault    promise.Condition
 }
 
 func (j *targetJob) name() string { return fmt.Sprintf("%s under %s", j.strategy, j.fault) }
 
-// run implements job.
 func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 	begun := time.Now()
 	service := j.Target.Service

@@ -13,7 +13,7 @@ const (
 	Call     Kind = "call"
 	Waiting  Kind = "waiting"
 	Acquired Kind = "acquired"
-	Released Kind = "released" // about to be released: this buyer writes no more
+	Released Kind = "released" // the lock is about to be released; this buyer writes no more
 	Lost     Kind = "lost"     // the holder knows that its lease is lost: its context has ended, or its release found the lock gone
 	Return   Kind = "return"
 	Replay   Kind = "replay" // a return that repeats the answer to an earlier request with the same Idempotency-Key
@@ -40,7 +40,7 @@ const (
 	Restocked Kind = "restocked"
 )
 
-// An Event is one step of one buyer, or a restock.
+// An Event is one step of one buyer, or concerns the whole shop, such as a restock.
 type Event struct {
 	Kind      Kind      `json:"kind"`
 	At        time.Time `json:"at"`
@@ -48,7 +48,7 @@ type Event struct {
 	Product   string    `json:"product"`
 	Purchaser string    `json:"purchaser"`
 	Token     string    `json:"token,omitempty"`   // identifies the holder to the lock
-	Outcome   string    `json:"outcome,omitempty"` // of a return
+	Outcome   string    `json:"outcome,omitempty"` // outcome of a return
 	Amount    int64     `json:"amount,omitempty"`  // units of a call, a sale or a restock; connections of a pool
 	Left      *int64    `json:"left,omitempty"`    // remaining units after a sale, as the seller saw them
 }

@@ -40,8 +40,8 @@ type Buy struct {
 	Amount       int64     // ordered units; 0 means 1
 	Call, Return time.Time // a zero Return: the buy had no answer and may take effect at any time after Call
 	Outcome      purchase.Outcome
-	Left         *int64 // units that remain after a sale, by the shop's answer; nil if the answer does not say
-	Reserved     int64  // units that other orders may have held when this one was refused; set by Settle
+	Left         *int64 // units that remain after a sale, according to the shop's answer; nil if the answer does not say
+	Reserved     int64  // units that other buys may have reserved when this buy was refused; Settle sets it
 }
 
 func (b Buy) units() int64 { return max(b.Amount, 1) }
@@ -85,8 +85,8 @@ func CountsOf(admitsFirst, leftLags, writesLater bool) Counts {
 // too large, but a buyer is refused as sold out only if too few units are left.
 //
 // Reserves is for a strategy that admits an order and writes it later (Traits.WritesLater). If the shop
-// loses an admitted order, the outcome is unknown and there is no record. Until then the order has reserved its
-// units. So a buyer may be refused as sold out although units are left: those that such orders reserved.
+// loses an admitted order, the outcome is unknown and there is no record. Until it is lost, the order reserves
+// its units. So a buyer may be refused as sold out while the units that are left are reserved.
 func stockModel(stock int64, counts Counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
@@ -168,7 +168,7 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 		case purchase.Sold, purchase.Unknown:
 		case purchase.SoldOut:
 			if counts == Admits {
-				continue // another buyer may hold the units, so the answer says nothing about the stock
+				continue // another buyer may have reserved the units, so the answer says nothing about the stock
 			}
 		default:
 			continue
@@ -182,8 +182,8 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 	return all
 }
 
-// impossible reports whether no order can exist, without a search: more units sold than stocked,
-// or two sales with the same Left, although the counter only goes down.
+// impossible reports, without a search, whether no order can exist: more units sold than stocked, or two sales
+// with the same Left, although the counter only goes down.
 func impossible(buys []Buy, stock int64, counts Counts) bool {
 	sold := int64(0)
 	seen := map[int64]bool{}
@@ -205,7 +205,7 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 
 // Settle uses the records to decide each buy with an unknown outcome. If the buyer has a record, the buy
 // becomes a sale at some time after Call. Otherwise Settle drops the buy. It adds the units to Reserved of each
-// buy that was refused as sold out after the dropped buy's Call. If a buyer has more answers sold than
+// buy that was refused as sold out after the dropped buy's Call. If a buyer has more answers "sold" than
 // records, Settle drops the surplus answers: they repeat an order, and rush.RepeatedOrders judges them.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}

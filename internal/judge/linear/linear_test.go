@@ -66,8 +66,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestReserves: an admitted order that was lost explains a refusal while it may have held its units, and
-// nothing else. Times are in ms.
+// TestReserves: a lost order explains a refusal only while it may have reserved its units. Times are in ms.
 func TestReserves(t *testing.T) {
 	const before, after = 0, 20 // a refusal returns at 10
 	lost := func(call, units int64) Buy {
@@ -110,7 +109,7 @@ func TestReserves(t *testing.T) {
 
 // TestUnknown: a history that is not decided in time is Unknown, never Yes.
 func TestUnknown(t *testing.T) {
-	buys := []Buy{{Call: time.UnixMilli(2000), Return: time.UnixMilli(2001), Outcome: purchase.SoldOut}} // and one unit is left
+	buys := []Buy{{Call: time.UnixMilli(2000), Return: time.UnixMilli(2001), Outcome: purchase.SoldOut}} // refused although one unit is left
 	for i := range int64(60) {                                                                           // all equal and at once
 		buys = append(buys, Buy{Call: time.UnixMilli(i), Return: time.UnixMilli(1000 + i), Outcome: purchase.Sold})
 	}

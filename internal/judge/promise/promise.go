@@ -19,9 +19,9 @@ type Condition string
 // Rushes without faults.
 const (
 	Rush         Condition = "rush"          // many buyers at one process
-	Units        Condition = "units"         // the same, and each asks for two or fourteen units
-	TwoProducts  Condition = "two-products"  // the same for two products in turn; buyers of one must not wait for those of the other
-	TwoProcesses Condition = "two-processes" // the same, distributed over two processes
+	Units        Condition = "units"         // a rush in which each buyer asks for two or fourteen units
+	TwoProducts  Condition = "two-products"  // a rush for two products in turn; buyers of one product must not wait for those of the other
+	TwoProcesses Condition = "two-processes" // a rush that is distributed over two processes
 )
 
 // Duplicates repeats one request with one Idempotency-Key: to two processes at once, to both again after the
@@ -35,7 +35,7 @@ const (
 	Explore       Condition = "explore"
 	ExploreExpire Condition = "explore-expire" // every lease expires, and its holder does not notice
 	ExploreCrash  Condition = "explore-crash"  // a buyer crashes
-	ExploreForget Condition = "explore-forget" // one Redis loses its keys
+	ExploreForget Condition = "explore-forget" // a Redis server loses its keys
 )
 
 // Crowds lists the rushes without a fault.

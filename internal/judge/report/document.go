@@ -15,7 +15,7 @@ import (
 type Document struct {
 	Command string    // for example "shop verify"
 	Title   string    // one line
-	Lead    string    // the run and its servers, a sentence without its full stop
+	Lead    string    // a sentence about the run and its servers, without its full stop
 	Sums    []Sum     // the totals
 	Started time.Time // zero if irrelevant
 	Took    time.Duration
@@ -23,13 +23,13 @@ type Document struct {
 
 	Tables []Table
 	Notes  []string // paragraphs below the tables
-	Groups []Group  // of Cases, in reading order
-	Cases  []Case   // in the order of the result
-	Page   *Page    // for Markdown, instead of Tables and Notes; may be nil
+	Groups []Group  // headings for Cases, in reading order
+	Cases  []Case   // cases, in the order of the result
+	Page   *Page    // replaces Tables and Notes in Markdown; may be nil
 
 	Value any // the result itself, for .json
 
-	folder string // of the file; links are relative to it
+	folder string // folder of the written file; links are relative to it
 }
 
 // A Sum is a number with a text: 3 "contradict their promise".
@@ -42,10 +42,10 @@ type Sum struct {
 // Status compares a result with the expectation.
 type Status int
 
-// The statuses. None applies to a text that is compared with no expectation.
+// The statuses. None marks a text that is not compared with an expectation.
 const (
 	None        Status = iota
-	Holds              // as expected, without a violation
+	Holds              // no violation, as expected
 	Breaks             // a promised violation
 	Contradicts        // contradicts the promise
 	Void               // proves nothing
@@ -110,7 +110,7 @@ type Group struct {
 	Heading string
 	Brief   bool      // one line for each case instead of a section
 	OffPage bool      // a document with a Page omits it in Markdown
-	Columns [3]string // headings: the case's suite, its name, what was seen
+	Columns [3]string // headings of the case's suite, its name, and Seen
 }
 
 // A Case is one test: a strategy under a fault. JUnit shows each as a test.
@@ -122,10 +122,10 @@ type Case struct {
 	Word    string // the verdict in one word; may be ""
 	Status  Status
 	Promise string // the promised word; "" to omit it
-	Seen    string // a sentence without its full stop
+	Seen    string // what the test observed, as a sentence without its full stop
 	Small   []string
 	Details []Detail
-	Command string // repeats it; may be ""
+	Command string // repeats the test; may be ""
 	Took    time.Duration
 }
 
@@ -139,7 +139,7 @@ type Detail struct {
 	Mermaid string        // the source of a diagram
 	Picture template.HTML // an SVG made by this program
 	Table   *Table
-	After   string // a sentence below it
+	After   string // a sentence below the detail
 	File    string // path of a linked file; the link's text is Summary
 	Summary string
 }

@@ -87,7 +87,7 @@ func check(path string) error {
 	case info.Mode()&fs.ModeNamedPipe != 0: // an open and a close would give its reader an empty report
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0) // without truncation
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) // does not truncate the file
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 // A Format is a file format of reports.
 type Format struct {
-	Ending string // of file names, with the dot
-	What   string // for a help text
+	Ending string // ending of file names, with the dot
+	What   string // name for the help text
 	Write  func(w io.Writer, d Document) error
 }
 

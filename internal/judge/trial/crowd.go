@@ -33,9 +33,9 @@ const MaxBuyers = 10_000
 type Crowd struct {
 	Strategies []string // names, or "all"
 	Product    string
-	Stock      int64 // at the start of each strategy
+	Stock      int64 // units on sale at the start of each strategy
 	Buyers     int
-	Processes  int    // of the shop
+	Processes  int    // number of shop processes
 	Target     string // the address of a running service; "": our shops
 	Duration   time.Duration
 	Restocks   int
@@ -44,9 +44,9 @@ type Crowd struct {
 	Expect     bool              // send another crowd if the first misses a promised violation
 	Fault      promise.Condition // injected into each crowd; may be ""
 	For        time.Duration     // duration of a long rush, which repeats the crowds; see Waves
-	Every      time.Duration     // interval of the fault in a long rush; 0: the fault is in each crowd
+	Every      time.Duration     // interval of the fault in a long rush; 0: each crowd gets the fault
 	Shops      web.Config
-	Send       rush.Generator // nil: this process sends the requests
+	Send       rush.Generator // sends the requests; nil: this process does
 }
 
 // Report returns a report without results.
@@ -169,7 +169,7 @@ func (o *Crowd) promised(s *Storefront, name string) verdict.Verdict {
 	for _, served := range s.Served {
 		promised := served.Promise[string(promise.Rush)]
 		if served.Name == lockstrategy.Resolve(name) && (promised != "" || ok && len(served.Promise) > 0) {
-			return promised // for our shops, no promise is possible: on this database a run may break or not
+			return promised // our shops may lack a promise: on this database a run may break or not
 		}
 	}
 	if !ok {

@@ -24,17 +24,17 @@ import (
 	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
-// crowds sends the crowds of a rush while faults are injected.
+// crowds sends the crowds (request bursts) of a rush while faults are injected.
 type crowds struct {
 	engine *engine.Engine
-	rush   *Crowd // of the current strategy
+	rush   *Crowd // rush of the current strategy
 	bed    *Storefront
 	to     onlooker
-	ctx    context.Context // of the rush
+	ctx    context.Context // ends with the rush
 
-	standby  *fault.Standby // standby of the rush's Redis
+	standby  *fault.Standby // replica that takes over from the rush's Redis
 	mu       sync.Mutex
-	strategy string             // of the current crowd; "" once it is judged
+	strategy string             // strategy of the current crowd; "" once the crowd is judged
 	last     string             // strategy of the last crowd
 	field    *fault.RunningRush // the current crowd as the faults see it; may be nil
 	asked    []string           // faults that the live page requests for the next crowd
@@ -52,7 +52,6 @@ func newCrowds(ctx context.Context, e *engine.Engine, o *Crowd, bed *Storefront,
 	return c
 }
 
-// An onlooker receives the events of crowds.
 type onlooker interface {
 	Event(e history.Event)
 	Struck(s runs.Strike)
@@ -80,7 +79,6 @@ func (c *crowds) send(ctx context.Context, o *Crowd, name string, watch Watching
 	return c.proven(result), errors.Join(err, c.broken)
 }
 
-// prepare starts the Redis standby if the rush's fault needs one.
 func (c *crowds) prepare(ctx context.Context) error {
 	if f, ok := struckBy(c.rush.Fault); ok && f.Standby {
 		return c.standby.Ready(ctx)
@@ -132,7 +130,6 @@ func canStrike(o *Crowd, e *engine.Engine) error {
 	return nil
 }
 
-// onEngine returns an error unless the fault can be injected into a rush on this engine.
 func onEngine(f fault.Fault, e *engine.Engine) error {
 	if why := f.WhyNot(e); why != "" {
 		return fmt.Errorf("cannot inject %s on this engine: %s; choose from: %s", f.Name, why, strings.Join(FaultNames(fault.OnEngine(e)), ", "))
@@ -251,7 +248,7 @@ func (c *crowds) proven(r rush.Result) rush.Result {
 	return r
 }
 
-// record handles one line of a child's history.
+// record handles one line of a child process's history.
 func (c *crowds) record(process int, line []byte) {
 	var e history.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -322,7 +319,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 		c.byHand = c.byHand || !missed
 	case err == nil:
 		c.missed = ""
-	case c.missed != "": // no earlier injection has taken effect
+	case c.missed != "": // no earlier injection into this crowd took effect
 		c.missed = fmt.Sprintf("%s did not take effect: %s", f.Name, note.Missed)
 	}
 	if err != nil && !missed {

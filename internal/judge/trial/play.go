@@ -12,7 +12,7 @@ import (
 // Telling receives the progress of a rush, from one goroutine.
 type Telling struct {
 	Answered func(w Wave, n int)              // n buyers of a wave have their answers
-	Ended    func(w Wave, result rush.Result) // also after an error, with an empty result
+	Ended    func(w Wave, result rush.Result) // called also after an error, with an empty result
 	Warn     func(string)
 }
 

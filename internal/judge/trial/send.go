@@ -43,7 +43,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	} else { // the service has a wait of its own, which is unknown
 		config.Timeout *= 2
 	}
-	if o.Target != "" || o.Shops.Admission { // otherwise the shop must let its buyers wait
+	if o.Target != "" || o.Shops.Admission { // without them, the shop must let its buyers wait
 		config.Patience = o.Shops.Settings.Wait
 	}
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
@@ -90,7 +90,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	return result, err
 }
 
-// InsideOf returns which buyers may be inside our shops during a restock.
+// InsideOf says which buyers may be buying from our shops during a restock.
 func InsideOf(strategy, database string) rush.Inside {
 	entry, _ := lockstrategy.ByName(lockstrategy.Resolve(strategy))
 	switch {

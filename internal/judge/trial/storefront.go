@@ -22,9 +22,9 @@ import (
 // A Storefront is the shop that a crowd's buyers connect to: processes of our shop, or a target.
 type Storefront struct {
 	Engine   string
-	Database string   // its name in promises; "" for a target
-	Server   string   // its own name and version; "" for a target
-	URLs     []string // one for each process
+	Database string   // name of the database in promises; "" for a target
+	Server   string   // name and version that the database reports; "" for a target
+	URLs     []string // addresses of the processes
 	Target   rush.Target
 	Auditor  rush.Auditor
 	Missing  map[string]string     // strategies that cannot run here, with the reason
@@ -43,7 +43,7 @@ type Storefront struct {
 	noted  noted   // the injected faults
 }
 
-// Strikes describes the injections so far, in sentences.
+// Strikes describes the faults injected so far, in sentences.
 func (s *Storefront) Strikes() []string { return s.noted.sentences() }
 
 // Send sends one strategy's crowd.

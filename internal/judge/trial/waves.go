@@ -11,7 +11,7 @@ import (
 // A Wave is one strategy's crowd.
 type Wave struct {
 	Crowd
-	Number   int // of the rush, from 1
+	Number   int // position in the rush, from 1
 	Strategy string
 }
 
@@ -29,7 +29,7 @@ var shares = []float64{1, 0.25, 0.5, 0.75}
 func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
 	least := 1 // minimum number of rounds
 	if o.Every > 0 {
-		least = 2 // one with the fault
+		least = 2 // one round has the fault
 	}
 	return func(yield func(Wave) bool) {
 		start, number, struck := time.Now(), 0, time.Time{}

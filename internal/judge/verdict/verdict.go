@@ -43,7 +43,7 @@ func (got Verdict) NeverChance() bool {
 // IsBreak reports whether a violation was seen, promised or not.
 func (got Verdict) IsBreak() bool { return got != Holds && got != Inconclusive }
 
-// Misses reports whether the promise is a violation, and got is Holds or Nonlinearizable.
+// Misses reports whether a violation is promised, and got is Holds or Nonlinearizable.
 func (promise Verdict) Misses(got Verdict) bool {
 	return promise != "" && promise != Holds && (got == Holds || got == Nonlinearizable)
 }

@@ -25,21 +25,21 @@ type Cell struct {
 	DurationMS int64             `json:"duration_ms"`
 
 	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers under the fault and after it
-	Lost         int64                   `json:"lost"`                 // of those, sales without a record
+	Lost         int64                   `json:"lost"`                 // acknowledged sales without a record
 	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each verdict was seen, if the cell was played more than once
 	NoPromise    string                  `json:"no_promise,omitempty"` // why there is no promise
 	BoundMS      int64                   `json:"next_sale_bound_ms"`   // upper limit of next_sale_ms; 0 without a fault
 
 	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: the strategy's behaviour is unknown
 
-	Reason     string        `json:"reason"`                // of the verdict, in one sentence
+	Reason     string        `json:"reason"`                // reason of the verdict, in one sentence
 	Struck     string        `json:"struck"`                // proof that the fault took effect
 	Audited    audit.Sums    `json:"books"`                 // stock and records at the end
-	NextSaleMS *int64        `json:"next_sale_ms"`          // from the fault to the next sale to another buyer; null if there was none
+	NextSaleMS *int64        `json:"next_sale_ms"`          // time from the fault to the next sale to another buyer; null if there was none
 	TwoHolders *Overlap      `json:"two_holders,omitempty"` // the first two buyers that held the lock at the same time
 	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault, on the clock of two_holders
 	History    string        `json:"history,omitempty"`     // path of the history file
-	Witness    *DrawnWitness `json:"witness,omitempty"`     // of an exploration that found a violation
+	Witness    *DrawnWitness `json:"witness,omitempty"`     // witness of an exploration that found a violation
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
 	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why the answer is no

@@ -23,7 +23,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// TestJudge compares each case in which a cell proves nothing with the most similar one in which it does.
+// TestJudge compares each case in which a cell proves nothing with the most similar case in which it proves
+// something.
 func TestJudge(t *testing.T) {
 	now := time.Now()
 	told := func(who string, outcome purchase.Outcome, id int64) buyers.Answer {
@@ -108,8 +109,8 @@ func TestStallGoesOn(t *testing.T) {
 	}
 }
 
-// TestDisturbed: a failover that no fault has caused makes a cell inconclusive. A violation that a
-// forgotten lock does not explain stays.
+// TestDisturbed: a failover that no fault has caused makes a cell inconclusive. A violation that a forgotten
+// lock does not explain stays the verdict.
 func TestDisturbed(t *testing.T) {
 	for seen, want := range map[verdict.Verdict]verdict.Verdict{
 		verdict.Holds: verdict.Inconclusive, verdict.Oversold: verdict.Inconclusive, verdict.Stalled: verdict.Inconclusive,
@@ -149,7 +150,7 @@ func TestConfirms(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	for name, c := range map[string]struct {
 		promised    verdict.Verdict
-		seen        []verdict.Verdict // of each play; further plays repeat the last
+		seen        []verdict.Verdict // verdict of each play; further plays repeat the last verdict
 		want        verdict.Verdict
 		plays       int
 		contradicts bool
@@ -206,8 +207,8 @@ func TestTwoHolders(t *testing.T) {
 	}
 }
 
-// TestHoldings: a buyer that hangs up holds its lock until its shop, unless killed, has released
-// it. A killed shop never reports a release.
+// TestHoldings: a buyer that hangs up holds its lock until its shop releases it. A killed shop never reports a
+// release.
 func TestHoldings(t *testing.T) {
 	at := func(ms int, who string, kind history.Kind) history.Event {
 		return history.Event{Kind: kind, At: time.UnixMilli(int64(ms)), Purchaser: who}
@@ -263,7 +264,8 @@ type testsuites struct {
 // maxMarkdown is GitHub's limit on a step's summary, in bytes.
 const maxMarkdown = 1 << 20
 
-// TestUnfinished: a report in which all played cells are as promised does not pass if others were not played.
+// TestUnfinished: a report in which all played cells are as promised does not pass if other cells were not
+// played.
 func TestUnfinished(t *testing.T) {
 	r := fourCells()
 	r.Cells = r.Cells[:2]
@@ -277,8 +279,7 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestReports: each format shows the same counts: two cells as promised, one that contradicts, one
-// inconclusive.
+// TestReports: each format counts two cells as promised, one contradiction, and one inconclusive cell.
 func TestReports(t *testing.T) {
 	r := fourCells()
 	if s := r.Sort(); len(s.Broken) != 1 || len(s.Void) != 1 || len(s.Failed) != 0 || r.OK {

@@ -54,7 +54,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 				return err
 			}
 			if failed {
-				_ = e.Close() // the failed run may have left something in the engine
+				_ = e.Close() // the failed run may have left a lock or a goroutine behind
 				e = nil
 			}
 		}
@@ -66,7 +66,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 func (r *oneByOne) exploration(ctx context.Context, e *engine.Engine, strategy string, f promise.Condition) (failed bool, _ error) {
 	entry, ok := lockstrategy.ByName(strategy)
 	if !ok {
-		return false, nil // not in the catalogue
+		return false, nil // the strategy is not in the catalogue
 	}
 	why := entry.Missing(onengine.Deps(e))
 	if why == "" {

@@ -111,9 +111,9 @@ func command(e *engine.Engine, entry lockstrategy.Entry) string {
 	return line
 }
 
-// parts returns explore.Config.Parts. If a strategy divides the stock, its buyers must conflict at the rows
-// of the parts. Otherwise the first buyer would move the units from the product's row, and all would conflict
-// there.
+// parts returns explore.Config.Parts. A strategy that divides the stock sells from several rows (parts), and
+// the search must show conflicts at these rows. So the units start there: in the product's own row, all buyers
+// would first conflict at that row.
 func parts(entry lockstrategy.Entry) int64 {
 	if entry.Left != nil {
 		return 2
@@ -132,11 +132,11 @@ type exploration struct {
 // search would take too many runs. Each search is complete, so the extent depends on the strategy and not on
 // the machine's speed.
 //
-// Without an event, run allows at least two preemptions: two break a majority lock that needs too few nodes.
-// With an event, it allows at least one. If a buyer has several commands in flight, to the nodes of a lock or
-// by a worker, there are too many schedules. Then run allows no more than these minimums, and no preemption
-// with an event if the strategy is promised to hold. Without that promise, only buyer 1 may begin a schedule
-// with preemptions.
+// Without an event, run allows at least two preemptions: two preemptions break a majority lock that is granted
+// by too few nodes. With an event, it allows at least one. If a buyer has several commands in flight, to the
+// nodes of a lock or by a worker, there are too many schedules. Then run allows no more than these minimums,
+// and no preemption with an event if the strategy is promised to hold. Without that promise, only buyer 1 may
+// begin a schedule with preemptions.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	x.Symmetry = wide

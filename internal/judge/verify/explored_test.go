@@ -19,7 +19,7 @@ import (
 )
 
 // TestExplore: a violation has a witness and the command that shows it again. Without a violation
-// the cell says how far the search went. An event that cannot occur proves nothing.
+// the cell says how far the search went. A search whose injected event cannot occur proves nothing.
 func TestExplore(t *testing.T) {
 	tier.Test(t, "a search of each cell")
 	e := enginetest.Embedded(t)
@@ -31,7 +31,7 @@ func TestExplore(t *testing.T) {
 		ok       bool
 		says     string
 		replay   string
-		soak     string // why make test leaves the row out; "" if it does not
+		soak     string // why make test skips this search; "" if it does not
 	}{
 		{"none", promise.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:", ""},
 		{"none", promise.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay", ""},
@@ -62,7 +62,7 @@ func TestExplore(t *testing.T) {
 }
 
 // TestExploreVaries: a strategy that keeps its promise is also searched in the variations in which it
-// promises to hold. If it breaks there, the cell contradicts, whatever the cell's own promise is.
+// promises to hold. If it breaks there, the cell contradicts its promise, whatever that is.
 func TestExploreVaries(t *testing.T) {
 	tier.Test(t, "several searches of each strategy")
 	e := enginetest.Embedded(t)
@@ -85,7 +85,7 @@ func TestExploreVaries(t *testing.T) {
 	} {
 		t.Run(c.strategy, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has two of these")
+				tier.Soak(t, "make test searches only two of the five strategies")
 			}
 			entry, known := lockstrategy.ByName(c.strategy)
 			if !known {
@@ -107,7 +107,7 @@ func TestExploreVaries(t *testing.T) {
 // whatever the lock does.
 type freeing struct {
 	lockstrategy.Deps
-	blind bool // whether it deletes any holder's key
+	blind bool // whether it deletes the key without a look at its owner
 }
 
 func (s freeing) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {

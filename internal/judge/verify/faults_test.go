@@ -35,7 +35,7 @@ import (
 func TestFaults(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
-	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // with the same fault, on the same servers
+	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // the strategies of one fault run on the same servers
 		promise.SlowSection:  {"watchdog": verdict.Holds, "redis": verdict.Oversold},
 		promise.Pause:        {"fenced": verdict.Holds, "redis": verdict.Oversold},
 		promise.Crash:        {"redis": verdict.Holds, "setnx": verdict.Stalled, "redis-decr": verdict.Leaked},
@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			if slices.Contains([]promise.Condition{promise.SlowSection, promise.ShortLease, promise.ClientGone, promise.Connections}, f) {
-				tier.Soak(t, "make test covers a crash, a pause, a partition, another clock, and killed servers")
+				tier.Soak(t, "make test injects only six of the ten faults")
 			}
 			t.Parallel()
 			rows, err := verify.Catalogue("", "", false)
@@ -97,7 +97,8 @@ func play(t *testing.T, rows []verify.Strategy, times fault.Times, launch fault.
 	return report
 }
 
-// oddShop makes this test program a shop with strategies that no fault can affect, or that end their shop.
+// oddShop is the environment variable that makes this test program a shop. Its strategies end their shop, or no
+// fault can affect them.
 const oddShop = "VERIFY_TEST_SHOP"
 
 func TestMain(m *testing.M) {
@@ -116,7 +117,7 @@ func TestFaultsThatMiss(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
 	times := fault.DefaultTimes()
-	times.Lease = 300 * time.Millisecond // these strategies have none
+	times.Lease = 300 * time.Millisecond // these strategies have no lease
 	unstoppable := []promise.Condition{promise.Crash, promise.RedisRestart}
 	if tier.Soaking() {
 		unstoppable = append(unstoppable, promise.TwoProducts, promise.Pause, promise.SlowSection, promise.ShortLease, promise.ClientGone,
@@ -149,7 +150,7 @@ func exitsAt() []promise.Condition {
 	return []promise.Condition{promise.Crash, promise.Pause, promise.SlowSection}
 }
 
-// TestHarnessErrorsInARow: after any number of failed cells, the next ones have clean servers.
+// TestHarnessErrorsInARow: after any number of failed cells, the next cell gets clean servers.
 func TestHarnessErrorsInARow(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
@@ -179,7 +180,7 @@ func playOdd(t *testing.T, strategy string, times fault.Times, faults ...promise
 		Promised: func(promise.Condition) verdict.Verdict { return verdict.Holds },
 		Lock:     func(promise.Condition) verify.LockRules { return verify.LockRules{Excludes: true} },
 	}
-	var stderr shoptest.Buffer // of two shops
+	var stderr shoptest.Buffer // output of two shops
 	defer func() {
 		if t.Failed() {
 			t.Log(stderr.String())

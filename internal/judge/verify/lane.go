@@ -44,9 +44,9 @@ type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
-	subject string // name of the strategy that the pair was started for
+	subject string // name of the strategy that the pair of shops was started for
 	needs   []lockstrategy.Need
-	times   fault.Times // of the pair
+	times   fault.Times // waits and leases of the pair
 }
 
 // play plays one cell. After each fault the shops are started anew, since a fault's effect on a
@@ -164,7 +164,7 @@ func (c *Cell) disturbed(why string) {
 	c.Evidence = c.evidence()
 }
 
-// record plays the cell, records its history, and judges by both.
+// record plays the cell, records its history, and judges the cell by its result and its history.
 func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	log, err := history.NewLog(cell.History)
 	if err != nil {
@@ -243,7 +243,7 @@ func (l *lane) strike(ctx context.Context, j job, log *history.Log, cell *Cell) 
 		Servers: l.servers, A: l.pair.A, B: l.pair.B, Launch: l.Launch, Log: log, Times: l.times, Confirmed: l.RedisWait > 0,
 	}
 	facts, err := bed.Play(ctx, j.fault)
-	l.pair.A, l.pair.B = bed.A, bed.B // a restarted shop has a successor
+	l.pair.A, l.pair.B = bed.A, bed.B // the fault may have replaced a shop
 	if err != nil {
 		return err
 	}

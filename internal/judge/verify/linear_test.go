@@ -28,7 +28,7 @@ func TestBuysIn(t *testing.T) {
 		at(1, history.Call, "old", ""), restock,
 		at(6, history.Call, "a", ""), at(7, history.Call, "b", ""), at(8, history.Call, "c", ""), at(8, history.Call, "d", ""),
 		at(10, history.Return, "a", purchase.Sold), at(11, history.Return, "d", purchase.Unknown),
-		{Kind: history.Call, At: time.UnixMilli(12), Product: "pear", Purchaser: "e"}, // another counter
+		{Kind: history.Call, At: time.UnixMilli(12), Product: "pear", Purchaser: "e"}, // a buy of another product
 	}, "")
 	if len(buys) != 4 || stock != 3 {
 		t.Fatalf("%d buys, stock %d: %+v", len(buys), stock, buys)

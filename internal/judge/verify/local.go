@@ -23,7 +23,7 @@ import (
 )
 
 // Local plays every cell on private servers, the explorer's cells first. A cell that could not be judged
-// says so. An error comes from the servers or from ctx; the report then contains the completed cells.
+// says so. An error comes from the servers or from ctx. After an error the report contains the completed cells.
 func (c Config) Local(ctx context.Context) (Report, error) {
 	explored := c.start(engine.Local)
 	explored.report.Redis = c.LocalRedis
@@ -103,8 +103,8 @@ type plan struct {
 	stop context.CancelFunc
 
 	mu    sync.Mutex
-	sofar Report  // the earlier cells, and what was left out; the cells of the plan follow
-	cells []*Cell // in the order of jobs; nil until played
+	sofar Report  // the explorer's cells and the skipped conditions; the cells of the plan follow
+	cells []*Cell // in the order of jobs; an element is nil until it is played
 	done  int
 	errs  []error
 }
@@ -190,7 +190,7 @@ func waiting(launch fault.Launch, replicas int) fault.Launch {
 }
 
 // HistoryFolder returns the folder for the histories of the cells: the value of --history, or a temporary
-// one. The result made reports whether HistoryFolder created it.
+// folder. The result made reports whether HistoryFolder created it.
 func HistoryFolder(history string) (path string, made bool, err error) {
 	if history == "" {
 		path, err = os.MkdirTemp("", "shop-verify-")

@@ -117,7 +117,7 @@ func (r matrixPage) row(strategy string, conditions []promise.Condition) []repor
 type group struct {
 	seen       string // the verdicts, with a mark if they are not as promised
 	conditions []promise.Condition
-	short      string // shown on a page instead of the conditions; "" for their names
+	short      string // shown on a page instead of the conditions; "" shows their names
 }
 
 type groups []*group
@@ -227,7 +227,6 @@ func (g grouped) lines(line func(text, strategies string) string) (lines []strin
 	return lines
 }
 
-// section returns lines as a list under a heading, or "" without lines.
 func section(heading string, lines []string) string {
 	if len(lines) == 0 {
 		return ""

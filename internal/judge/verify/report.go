@@ -21,7 +21,7 @@ type Report struct {
 	Target     string    `json:"target,omitempty"`  // address of that service
 	Server     string    `json:"server,omitempty"`  // the database's product and version, on the local engine
 	Redis      string    `json:"redis,omitempty"`   // topology of Redis, on the local engine; "" for one server
-	Command    string    `json:"command,omitempty"` // of the run, without its output flags
+	Command    string    `json:"command,omitempty"` // command of the run, without its output flags
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
@@ -93,7 +93,8 @@ func (r *Report) ForgetHistories() {
 }
 
 // leaveOutRows adds one line to LeftOut with the strategies that have no cell and are in no other line. The
-// function has reports whether a strategy has a cell. If no strategy has one, other lines give the reason.
+// function has reports whether a strategy has a cell. If no strategy has a cell, other lines give the reason,
+// and leaveOutRows adds none.
 func (r *Report) leaveOutRows(strategies []Strategy, has func(name string) bool) {
 	named := map[string]bool{}
 	for _, line := range r.LeftOut {
@@ -134,7 +135,6 @@ func (r Report) cell(strategy string, fault promise.Condition) *Cell {
 	return &r.Cells[i]
 }
 
-// marks returns the appearance of a matrix and of a single cell on a terminal.
 func marks(colour bool) report.Look { return report.Look{Marks: true, Colour: colour} }
 
 // Table prints the matrix, and below it each cell that is not as promised.

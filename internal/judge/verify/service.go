@@ -16,10 +16,10 @@ import (
 // A Service is a shop that already runs. Its answers decide the verdicts.
 type Service struct {
 	URL        string
-	Token      string   // for its admin routes
+	Token      string   // token for the service's admin routes
 	Product    string   // the product that the buyers order
 	Strategies []string // the service's own names, or "all"
-	NoKeys     bool     // whether it does not support Idempotency-Keys
+	NoKeys     bool     // whether the service does not support Idempotency-Keys
 }
 
 // serviceTimeout limits one request, as in a rush.

@@ -17,7 +17,7 @@ import (
 // TestVerifyRedis: a failover by sentinels or by a cluster breaks a plain lease. It breaks neither a lock that
 // replicas confirm nor a fence. Cutting off a primary together with the holder breaks the confirmed lock, too.
 func TestVerifyRedis(t *testing.T) {
-	tier.Soak(t, "starts sentinels and a cluster")
+	tier.Soak(t, "starts Redis with sentinels, and a Redis Cluster")
 	t.Parallel()
 	for _, c := range []struct {
 		name, flags string
@@ -42,7 +42,7 @@ func TestVerifyRedis(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.soak {
-				tier.Soak(t, "half a minute")
+				tier.Soak(t, "takes half a minute")
 			}
 			t.Parallel()
 			verifies(t, c.flags, c.want)
@@ -93,10 +93,10 @@ func TestVerifyElsewhere(t *testing.T) {
 	}
 }
 
-// TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every acknowledged sale,
-// and a replica without the last commits does not. The second case shows that the first would detect a loss.
+// TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every acknowledged sale. A
+// replica without the last commits has not, which shows that the test detects a loss.
 func TestVerifyPostgres(t *testing.T) {
-	tier.Soak(t, "a standby and a pooler for three cells")
+	tier.Soak(t, "starts a replica of PostgreSQL and a connection pooler")
 	t.Parallel()
 	cells := verifies(t, "--local-db postgres --strategy conditional", map[promise.Condition]verdict.Verdict{
 		promise.DBFailover: verdict.Holds, promise.DBFailoverAsync: verdict.Lost, promise.PoolerRestart: verdict.Holds,
@@ -110,7 +110,7 @@ func TestVerifyPostgres(t *testing.T) {
 
 // TestSixNodes: six Redlock nodes need four, so they survive two failures, as five nodes do.
 func TestSixNodes(t *testing.T) {
-	tier.Soak(t, "starts servers twice; no other test has six nodes")
+	tier.Soak(t, "starts five and then six Redlock nodes")
 	for _, nodes := range []string{"5", "6"} {
 		cells := verifies(t, "--strategy redlock --redlock-nodes "+nodes, map[promise.Condition]verdict.Verdict{promise.NodesDown: verdict.Holds})
 		two, three := "8 of 8 buyers were sold a unit with 2 of "+nodes+" nodes killed", "with 3 killed the holder was answered failed, and 0 of 3 others were sold a unit"
@@ -122,7 +122,7 @@ func TestSixNodes(t *testing.T) {
 
 // TestOutage: after a crash, a product is blocked until the lease ends.
 func TestOutage(t *testing.T) {
-	tier.Soak(t, "waits for a lease; no other test sets one")
+	tier.Soak(t, "waits until a lease of 5 s ends")
 	const lease = 5000 // ms
 	cells := verifies(t, "--strategy redis --lease 5s", map[promise.Condition]verdict.Verdict{promise.Crash: verdict.Holds})
 	if ms := cells[0].NextSaleMS; ms == nil || *ms < lease/2 || *ms > lease+2000 {

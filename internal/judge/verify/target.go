@@ -26,12 +26,12 @@ import (
 type Target struct {
 	rush.Target
 	Product string        // the tests clear its records
-	Timeout time.Duration // of one request
+	Timeout time.Duration // limit of one request
 	run     string        // makes the purchasers of this run unique
-	pulse   *pulse.Pulse  // of the current play
+	pulse   *pulse.Pulse  // shows when this process had no processor in the current play
 }
 
-// Sizes of a target's bursts. Each asks for more than the stock.
+// Sizes of a target's bursts. Each burst asks for more than the stock.
 const (
 	targetStock  = 100
 	targetBuyers = 200
@@ -145,7 +145,6 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	return nil
 }
 
-// crowd returns a sender of buyers for the target.
 func (t *Target) crowd(strategy string) buyers.Sender {
 	return buyers.Sender{URLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout, Patience: lockstrategy.DefaultSettings().Wait}
 }

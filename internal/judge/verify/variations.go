@@ -56,7 +56,7 @@ func outlivesLease(e lockstrategy.Entry, database string) bool {
 }
 
 // vary searches each variation that applies to the strategy of base. The first variation that does not hold
-// decides the cell. Then broke is true, even if the cell's own search promises that verdict.
+// decides the cell. Then vary returns broke as true, even if the cell itself promises that verdict.
 func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ error) {
 	var held []string
 	for _, v := range variations() {

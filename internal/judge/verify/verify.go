@@ -23,12 +23,12 @@ type Strategy struct {
 	Promised func(promise.Condition) verdict.Verdict
 	// NoPromise says why there is no promise, or returns "". It may be nil.
 	NoPromise func(promise.Condition) string
-	// Lock returns the promises of the lock itself. nil: none.
+	// Lock returns the promises of the lock itself. It may be nil.
 	Lock func(promise.Condition) LockRules
 }
 
-// fromCatalogue returns the row of an entry, for a database named as in engine.Engine.Database and
-// a Redis named as in engine.Engine.Topology.
+// fromCatalogue returns the row of a catalogue entry, for a database named as in engine.Engine.Database and a
+// Redis named as in engine.Engine.Topology.
 func fromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
 	e = e.OnRedis(redis)
 	return Strategy{
@@ -70,7 +70,7 @@ func Catalogue(localDB, localRedis string, confirmed bool) (rows []Strategy, _ e
 
 // A Config says which cells a run plays, and how.
 type Config struct {
-	Command    string     // for the report
+	Command    string     // command line for the report
 	Strategies []Strategy // the rows
 	Faults     []promise.Condition
 	Conns      int      // connections of each process to the database
@@ -83,9 +83,9 @@ type Config struct {
 	Progress func(format string, args ...any) // called while cells are played, one call at a time
 	Warn     func(string)                     // called for possible problems of the servers
 
-	// For Local.
+	// The other fields apply only to Local.
 	Launch     fault.Launch // starts a shop with failpoints
-	Times      fault.Times  // of the shops under a fault; zero means fault.DefaultTimes
+	Times      fault.Times  // waits and leases of the shops under a fault; zero means fault.DefaultTimes
 	History    string       // folder of the cells' histories; "" for none
 	LocalDB    string       // database server, of localserver.DatabaseServers; "" is the default
 	LocalRedis string       // Redis topology, of localserver.RedisServers; "" is single
@@ -95,7 +95,6 @@ type Config struct {
 	Repeat     int          // number of plays of each cell; a whole run ends before the next begins; 0 means 1
 }
 
-// shopFlags returns the flags of serve that enable the checks before each strategy.
 func (c Config) shopFlags() (flags []string) {
 	if c.SoldOutCheck {
 		flags = append(flags, "--sold-out-check")

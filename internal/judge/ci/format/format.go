@@ -25,7 +25,7 @@ type Format struct {
 type File struct {
 	Name string
 	Text []byte
-	Cut  string // the parts that were left out, in one line; "" if it is complete
+	Cut  string // the parts that were left out, in one line; "" if the file is complete
 }
 
 // Formats returns all formats, in the order in which they are written. result.json comes first, so a failure
@@ -66,7 +66,7 @@ func Prepare(folder string) error {
 		}
 	}
 	earlier, err := result.Read(filepath.Join(folder, resultName))
-	if err != nil { // there is none, or another version wrote it
+	if err != nil { // there is no result.json, or another version wrote it
 		return nil
 	}
 	for _, c := range earlier.Checks {

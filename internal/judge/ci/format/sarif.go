@@ -31,7 +31,6 @@ func sarifFormat() Format {
 	}}
 }
 
-// sarifRules are the kinds of results.
 var sarifRules = []*sarif.ReportingDescriptor{
 	sarifRule(
 		"oversell/rule",
@@ -170,7 +169,6 @@ func cut(log *sarif.Report, results, packed int) (f File, err error) {
 	}
 }
 
-// cutNote says what cut has left out; "" if nothing.
 func cutNote(flows bool, kept, all int) string {
 	limits := fmt.Sprintf("code scanning accepts %d results and %d MiB compressed", mostResults, mostPacked>>20)
 	switch {

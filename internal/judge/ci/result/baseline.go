@@ -28,14 +28,14 @@ type Baseline struct {
 	Files   []string  `json:"files"`
 	Commit  string    `json:"commit,omitempty"`
 	Started time.Time `json:"started"`
-	Ignored string    `json:"ignored,omitempty"` // why it was not used; "" if it was
+	Ignored string    `json:"ignored,omitempty"` // why the baseline was not used; "" if it was
 	Gone    []string  `json:"gone,omitempty"`    // checks of the baseline that this run does not contain
 
 	checks []Check
 }
 
-// ReadBaseline reads result.json files and joins their checks. It always returns a baseline: if a file
-// cannot be used, Ignored says why in one line, and the run has no baseline.
+// ReadBaseline reads result.json files and joins their checks. It never returns nil. If a file cannot be used,
+// the baseline contains no checks, and Ignored says why in one line.
 func ReadBaseline(files []string) *Baseline {
 	b := &Baseline{Files: files}
 	for _, file := range files {
@@ -139,7 +139,7 @@ func (b *Baseline) Missing(checks []Check) {
 	}
 }
 
-// sameRule reports whether two breaks have a broken rule in common, or the same verdict without a rule.
+// sameRule reports whether two breaks have a broken rule in common, or the same verdict and no broken rules.
 func sameRule(a, b Check) bool {
 	rulesA, rulesB := a.rules(), b.rules()
 	if len(rulesA) == 0 && len(rulesB) == 0 {

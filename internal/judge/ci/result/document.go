@@ -155,7 +155,7 @@ func (r Result) caseOf(c Check) report.Case {
 		one.Group, one.Status = old, report.Breaks
 	}
 	if c.Status == Broken && c.Promise == "" {
-		one.Promise = "" // the group's heading says it
+		one.Promise = "" // the group's heading says the promise
 	}
 	for _, line := range c.remarks() {
 		one.Seen += "; " + line

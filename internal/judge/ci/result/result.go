@@ -19,7 +19,7 @@ const Schema = 1
 type Result struct {
 	Schema     int       `json:"schema"`
 	Shop       string    `json:"shop"`             // version of the program that wrote it
-	Commit     string    `json:"commit,omitempty"` // of the repository; "" outside git
+	Commit     string    `json:"commit,omitempty"` // commit of the repository; "" outside git
 	Started    time.Time `json:"started"`
 	Seconds    float64   `json:"seconds"`
 	Shard      string    `json:"shard,omitempty"` // "1/3"; "" if the checks were not divided
@@ -29,7 +29,7 @@ type Result struct {
 	Checks     []Check   `json:"checks"`
 	Baseline   *Baseline `json:"baseline"`             // null without --baseline
 	Notes      []string  `json:"notes,omitempty"`      // paragraphs for the reader
-	Unfinished string    `json:"unfinished,omitempty"` // why checks are missing; "" if none is
+	Unfinished string    `json:"unfinished,omitempty"` // why checks are missing; "" if all are there
 }
 
 // Kinds of checks.
@@ -38,7 +38,7 @@ const (
 	Verify  = "verify"  // one strategy of a running service under one condition
 )
 
-// A Status sorts checks by what the reader must do.
+// A Status says how urgently a check needs the reader.
 type Status string
 
 // The statuses, the most urgent first.
@@ -54,29 +54,29 @@ type Check struct {
 	Name     string            `json:"name"` // identifies the check in every run
 	Kind     string            `json:"kind"`
 	File     string            `json:"file,omitempty"` // relative to the repository; "" if it is outside, and for Verify
-	Line     int               `json:"line,omitempty"` // of the broken rule in File, from 1
+	Line     int               `json:"line,omitempty"` // line number of the broken rule in File, from 1
 	Strategy string            `json:"strategy,omitempty"`
 	Fault    promise.Condition `json:"fault,omitempty"`
 	Promise  verdict.Verdict   `json:"promise,omitempty"`
 
 	Status     Status            `json:"status"`
-	Verdict    verdict.Verdict   `json:"verdict"` // "" with an error
+	Verdict    verdict.Verdict   `json:"verdict"` // "" if the check could not run
 	Why        string            `json:"why"`     // one sentence without its full stop
 	Complete   bool              `json:"complete"`
 	Schedules  int               `json:"schedules"`
 	Violations int               `json:"violations"`
-	Seconds    float64           `json:"seconds"`  // of all attempts
-	Attempts   []Attempt         `json:"attempts"` // in their order
+	Seconds    float64           `json:"seconds"`  // duration of all attempts
+	Attempts   []Attempt         `json:"attempts"` // in order of time
 	Command    string            `json:"command"`  // repeats the check
 	Witness    *BreakingSchedule `json:"witness,omitempty"`
 	Sources    []Source          `json:"sources,omitempty"` // source lines that the program's log names
 
 	Fingerprint string     `json:"fingerprint,omitempty"` // hash of everything that decides the result; "" if unknown
 	Unchanged   *Unchanged `json:"unchanged,omitempty"`   // the result comes from an earlier run
-	Change      Change     `json:"change,omitempty"`      // against the baseline; "" without one
+	Change      Change     `json:"change,omitempty"`      // compared with the baseline; "" without a baseline
 	ChangeWhy   string     `json:"change_why,omitempty"`
 
-	Case report.Case `json:"-"` // for the other formats
+	Case report.Case `json:"-"` // the check as the other formats show it
 }
 
 // An Attempt is one run of a check.
@@ -92,11 +92,11 @@ type Attempt struct {
 // A BreakingSchedule is the shortest schedule that breaks the program.
 type BreakingSchedule struct {
 	Replay  string          `json:"replay"`            // replay string
-	File    string          `json:"file,omitempty"`    // for --replay; "" if the schedule cannot be saved
+	File    string          `json:"file,omitempty"`    // file that --replay takes; "" if the schedule cannot be saved
 	Command string          `json:"command"`           // runs it again
 	Rules   []string        `json:"rules"`             // broken rules of `never`; empty if the answers are wrong
 	Saved   *schedule.Saved `json:"saved,omitempty"`   // content of File
-	Steps   []witness.Step  `json:"steps,omitempty"`   // with the servers' answers
+	Steps   []witness.Step  `json:"steps,omitempty"`   // steps with the servers' answers
 	Printed string          `json:"printed,omitempty"` // output of the program while the schedule ran
 }
 
@@ -127,7 +127,7 @@ func (u Unchanged) String() string {
 
 func short(commit string) string { return commit[:min(len(commit), 8)] }
 
-// Old reports whether the baseline also has this break.
+// Old reports whether the check breaks as it did in the baseline.
 func (c Check) Old() bool { return c.Status == Broken && c.Change == Before }
 
 // Fails reports whether the check makes the command end with exit code 1.
@@ -159,7 +159,7 @@ func (r *Result) Finish() {
 	r.OK = r.Exit == exitHolds && r.Unfinished == ""
 }
 
-// With returns the checks of a status.
+// With returns the checks with the given status.
 func (r Result) With(s Status) (checks []Check) {
 	for _, c := range r.Checks {
 		if c.Status == s {

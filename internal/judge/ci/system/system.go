@@ -18,7 +18,7 @@ type System struct {
 	Name    string
 	Present func(env Env) bool // reports whether this process runs in the system
 	Root    func(env Env) string
-	Publish func(ctx context.Context, p Publication) []error // elements may be nil
+	Publish func(ctx context.Context, p Publication) []error // the returned list may contain nil
 }
 
 // Systems returns the systems with an interface for results. Others, such as Jenkins, read the files.
@@ -58,8 +58,8 @@ func Publish(ctx context.Context, p Publication) (errs []error) {
 	return errs
 }
 
-// Root returns the folder of the repository, to which file names are relative. If the current folder is
-// inside the folder that the CI system names, Root returns that one. Otherwise it returns the closest folder
+// Root returns the folder of the repository, to which file names are relative. If the current folder is inside
+// the folder that the CI system names, Root returns the named folder. Otherwise it returns the closest folder
 // with .git, or else the current folder.
 func Root(env Env) (string, error) {
 	here, err := os.Getwd()

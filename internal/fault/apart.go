@@ -14,12 +14,12 @@ import (
 
 // Apart checks that a lock on one product does not block another product. It stops a buyer of the testbed's
 // product at its COMMIT in shop A, where the buyer keeps its lock and its rows. Meanwhile each shop must sell a
-// unit of the other product. Both products must have stock, and the log must be new.
+// unit of the other product. Both products must have stock, and t.Log must be new.
 //
 // Apart does not judge speed. If a buyer of the other product is not served, or only after half of the
-// holder's lease, Apart sends each shop another buyer once the holder has gone on. If these are served in a
-// quarter of the first one's time, the holder blocked the first one, and facts.Stalled says so. Otherwise
-// facts.Missed gives the reason.
+// holder's lease, Apart sends each shop another buyer once the holder has gone on. If these later buyers are
+// served in a quarter of the first buyer's time, the holder blocked the first buyer, and facts.Stalled says so.
+// Otherwise facts.Missed gives the reason.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()
@@ -83,9 +83,9 @@ func (t Times) unserved(a buyers.Answer) bool {
 	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
 }
 
-// heldUp returns the reason why buyers of another product were not served: as stalled if the holder blocked
-// them, or as missed if the cause may also be a slow machine or an error. It subtracts the delays of this
-// process from the first buyer's time.
+// heldUp returns the reason why buyers of another product were not served: the result stalled if the holder
+// blocked them, or the result missed if the cause may also be a slow machine or an error. It subtracts the
+// delays of this process from the first buyer's time.
 func heldUp(meanwhile, afterwards []buyers.Answer, times Times, starved pulse.Delays) (stalled, missed string) {
 	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
 	slowest := time.Duration(0)

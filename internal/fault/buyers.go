@@ -50,7 +50,6 @@ func (b *clients) note(a buyers.Answer) {
 	})
 }
 
-// send calls buy in the background.
 func (b *clients) send(ctx context.Context, shop *CellShop, purchaser string) {
 	b.pending.Go(func() { b.buy(ctx, shop, purchaser) })
 }

@@ -108,7 +108,7 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 		require.NoError(t, clock.set(offset))
 		mustBeAhead(t, e, offset)
 		deadline := time.After(time.Minute)
-		for range 40 { // more sales than buyers under way
+		for range 40 { // more sales than the buyers have in flight
 			select {
 			case <-sales:
 			case <-deadline:
@@ -120,7 +120,7 @@ func stepClocks(t *testing.T, e *engine.Engine, clock *clock, shop purchase.Stra
 	buyers.Wait()
 	if c, ok := shop.(interface {
 		Drain(ctx context.Context, product string) error
-	}); ok { // orders of buyers that gave up
+	}); ok { // Drain writes the orders of buyers that gave up
 		if err := c.Drain(t.Context(), name); err != nil {
 			t.Error(err)
 		}

@@ -27,7 +27,6 @@ func addressesOf(c cluster) (all []string) {
 	return all
 }
 
-// clustered returns the database if it is a cluster.
 func (s *sqlServer) clustered() (cluster, bool) {
 	c, ok := s.db.(cluster)
 	return c, ok

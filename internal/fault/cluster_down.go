@@ -73,8 +73,8 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// bounded proves that the shop answered buyers in time that Redis is down: it sold no unit, and each answer came
-// within a buyer's wait plus answerMargin/2.
+// bounded proves that the shop answered buyers in time while Redis was down: it sold no unit, and each answer
+// came within a buyer's wait plus answerMargin/2.
 func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {

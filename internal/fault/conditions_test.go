@@ -28,7 +28,6 @@ func TestFaultsPage(t *testing.T) {
 	golden.Compare(t, "../../docs/reference/faults.md", string(faultsPage(All())))
 }
 
-// faultsPage is the page for readers of a matrix.
 func faultsPage(all []Fault) []byte {
 	var b bytes.Buffer
 	b.WriteString(`<!-- make generate, from internal/fault and internal/judge/promise -->
@@ -89,7 +88,6 @@ redis-restart took effect on redis (...): Redis came back without 1~ key of the 
 	return b.Bytes()
 }
 
-// conditions returns the Go code that declares the faults.
 func conditions(all []Fault) []byte {
 	var constants, list, struck, on, onRedis bytes.Buffer
 	for _, f := range all {

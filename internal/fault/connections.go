@@ -42,7 +42,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := until(ctx, t.Times.within(), inside); err != nil {
 		return "", err
 	}
-	pauseFor(ctx, t.Times.Lease/10) // until all buyers wait for the lock or a connection
+	pauseFor(ctx, t.Times.Lease/10) // time for all buyers to wait for the lock or for a connection
 	if err := t.A.Tell("pool"); err != nil {
 		return "", err
 	}

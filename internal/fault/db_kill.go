@@ -75,7 +75,7 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 
 func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 	least := enoughInRush
-	if r.InGroups { // one transaction may sell more units than that, so the kill might interrupt no transaction
+	if r.InGroups { // one transaction may sell more than enoughInRush units, so the kill might interrupt no transaction
 		least = 0
 	}
 	r.tally.await(ctx, least-r.tally.sold(), r.times.Wait)

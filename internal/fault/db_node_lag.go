@@ -12,7 +12,7 @@ import (
 const (
 	// laggard is the index of the node that lags. Shop B is connected to it.
 	laggard = 1
-	// lagUnits is the size of the order with a key: after it, too few units are left for another such order.
+	// lagUnits is the size of the order with a key. After its sale, too few units are left for an equal order.
 	lagUnits = 14
 	// lagTime is how long shop B may work on the order before the node applies the sale.
 	lagTime = 500 * time.Millisecond

@@ -50,7 +50,7 @@ func dbNodeRejoin() Fault {
 	}
 }
 
-// trickle sends two buyers at a time, one to each shop, until done has a value.
+// trickle sends two buyers at a time, one to each shop, until the channel done has a value.
 func trickle(ctx context.Context, t *Testbed, done <-chan error) (sold int, _ error) {
 	for n := 0; ; n++ {
 		select {

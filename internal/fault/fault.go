@@ -5,8 +5,8 @@
 // few buyers. A fault with InRush can also be injected into a RunningRush: a rush that a command or the live
 // page runs, on the engine's servers.
 //
-// In both, the fault stops a buyer of the first process while the buyer holds the lock. It does its damage,
-// lets other buyers buy, and lets the stopped buyer go on. At the end the damage is repaired.
+// In a cell and in a rush, the fault stops a buyer of the first process while the buyer holds the lock. It does
+// its damage, lets other buyers buy, and lets the stopped buyer go on. At the end the damage is repaired.
 //
 // A fault proves that it took effect, or returns ErrMissed. For example, it proves nothing if the buyer did
 // not hold the lock, or if a restarted server kept its data. The package does not judge; internal/judge/verify
@@ -50,11 +50,12 @@ type Fault struct {
 	On string
 	// OnRedis limits the fault to this Redis topology, one of package topology. Empty: no limit.
 	OnRedis string
-	// Lease is the shops' lease if the lock server consists of several servers. It must outlast the fault,
-	// which takes seconds there; see longLease and electionLease. 0 means the default lease.
+	// Lease is the shops' lease if the lock server consists of several servers. The lease must outlast the
+	// fault, which takes seconds with several servers; see longLease and electionLease. 0 means the default
+	// lease.
 	Lease time.Duration
-	// Ensembles means that ZooKeeper and etcd have three members each. Otherwise they have one, which starts
-	// sooner.
+	// Ensembles means that ZooKeeper and etcd have three members each. Otherwise each has a single member,
+	// which starts sooner.
 	Ensembles bool
 	// Conns is the number of database connections of each shop. 0 means the shop's default.
 	Conns int
@@ -149,7 +150,6 @@ func (f Fault) Unused(needs []lockstrategy.Need) string {
 
 const stock = 24
 
-// redisAlone and the next two functions return the Needs of several faults.
 func redisAlone() []lockstrategy.Need   { return []lockstrategy.Need{lockstrategy.NeedsRedis} }
 func redlockNodes() []lockstrategy.Need { return []lockstrategy.Need{lockstrategy.NeedsRedlock} }
 func lockServers() []lockstrategy.Need {

@@ -21,8 +21,8 @@ type Field interface {
 	// release lets the stopped buyer go on.
 	release() error
 
-	// others lets other buyers buy while one is stopped. It returns after the first sales, or if there are
-	// none within the duration longest. In a running rush, shortest is its minimum duration.
+	// others lets other buyers buy while the holder is stopped. It returns after the first sales, or if there
+	// are none within the duration longest. In a running rush, shortest is its minimum duration.
 	others(ctx context.Context, shortest, longest time.Duration)
 
 	// process returns the process of the stopped buyer.
@@ -42,7 +42,7 @@ type Setting struct {
 	Times
 	Product string
 	Write   failpoint.Point // the last failpoint before a write of the stopped buyer becomes visible
-	Down    time.Duration   // from the end of a process to the start of its successor
+	Down    time.Duration   // time from the end of a process to the start of its successor
 
 	InRush bool // whether the proof is for a running rush
 }

@@ -14,7 +14,7 @@ func (b *clients) keyed(ctx context.Context, shop *CellShop, units int64) buyers
 	return b.sender.One(ctx, buyers.Buyer{Name: keyedBuyer, URL: shop.URL(), Units: units, Key: b.sender.Product + "/" + keyedBuyer})
 }
 
-// repeat sends the order with a key again, to one shop after another. It adds the recorded sale
+// repeat sends the order with an Idempotency-Key again, to one shop after another. It adds the recorded sale
 // and the new answers to t.orders. The fault counts as missed if there is no record.
 func repeat(ctx context.Context, t *Testbed, units int64, shops ...*CellShop) error {
 	sales, err := t.Servers.Auditor.Sales(ctx, t.Product)

@@ -10,9 +10,9 @@ import (
 )
 
 // leaseRevoked revokes the lease of a holder while the holder's process runs and reaches its servers. An
-// operator may revoke a lease, or end a session from another connection. The holder is stopped between its read
-// and its write for longer than its lease. The server notifies its client of the loss, so the holder must not
-// write.
+// operator can do the same: revoke a lease of etcd, or end a session of ZooKeeper from another connection. The
+// holder is stopped between its read and its write for longer than its lease. The server notifies its client of
+// the loss, so the holder must not write.
 func leaseRevoked() Fault {
 	return Fault{
 		Name: "lease-revoked", About: "ZooKeeper or etcd revokes the lease of a lock holder while its process runs on",
@@ -44,16 +44,16 @@ func leaseRevoked() Fault {
 
 // coordinators returns the addresses of ZooKeeper and etcd, if they run.
 func (t *Testbed) coordinators() map[lockstrategy.Need]string {
-	there := map[lockstrategy.Need]string{}
+	addresses := map[lockstrategy.Need]string{}
 	_, servers := t.Servers.lockServers(t.Subject.Needs, t.Times.Ensembles)
 	for _, server := range servers {
-		there[lockstrategy.Need(server.Need)] = server.Address()
+		addresses[lockstrategy.Need(server.Need)] = server.Address()
 	}
-	return there
+	return addresses
 }
 
-// revoke revokes the lease of the first entry in the product's queue. The result gone reports whether the server
-// has forgotten the lease and the entry.
+// revoke revokes the lease of the first entry in the product's queue. It also reports whether the server has
+// forgotten the lease and the entry (gone).
 func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gone bool, err error) {
 	if first, err = lock.holder(ctx, t.Product); err != nil {
 		return first, false, err
@@ -72,12 +72,12 @@ type coordinator interface {
 	holder(ctx context.Context, product string) (place, error)
 	// revoke ends the lease of a place, as an operator would.
 	revoke(ctx context.Context, p place) error
-	// gone reports whether the server has forgotten both the lease and its node.
+	// gone reports whether the server has forgotten both the lease and the node or key.
 	gone(ctx context.Context, p place) (bool, error)
 	close()
 }
 
-// A place in a lock's queue is a node or key that lives as long as a lease.
+// A place is an entry in a lock's queue: a node of ZooKeeper or a key of etcd, which ends with its lease.
 type place struct {
 	node  string
 	owner int64 // lease or session
@@ -85,11 +85,11 @@ type place struct {
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
 
-// coordinatorOf connects to the coordinator that the strategy needs. The argument there is a map from each need
-// to an address.
-func coordinatorOf(needs []lockstrategy.Need, there map[lockstrategy.Need]string) (coordinator, error) {
+// coordinatorOf connects to the coordinator that the strategy needs. addresses contains the address of each
+// running coordinator.
+func coordinatorOf(needs []lockstrategy.Need, addresses map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
-		switch addr := there[need]; {
+		switch addr := addresses[need]; {
 		case addr == "":
 		case need == lockstrategy.NeedsEtcd:
 			return openEtcdLeases(addr)

@@ -41,7 +41,7 @@ func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant,
 			return on, err
 		}
 		if len(keys) > 0 {
-			texts[i] = fmt.Sprint(keys) // sorted
+			texts[i] = fmt.Sprint(keys) // Sprint sorts the keys
 			same[texts[i]]++
 		}
 	}
@@ -57,8 +57,9 @@ func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant,
 }
 
 // holdBarely stops the holder of a lock on several nodes. While the holder acquires the lock, holdBarely
-// cuts a minority of the nodes off from its shop, so that it gets a bare majority. A lock that needs all nodes
-// cannot be acquired then. In that case holdBarely reconnects the nodes, and the text how says so.
+// cuts a minority of the nodes off from the holder's shop, so that the holder gets a bare majority. A lock that
+// needs all nodes cannot be acquired then. In that case holdBarely reconnects the nodes, and the text how says
+// so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	nodes := t.A.nodes()
 	spare := nodes[len(nodes)-minority(len(nodes)):]

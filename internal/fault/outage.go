@@ -23,7 +23,7 @@ const (
 
 // An outage takes a server away and brings it back.
 type outage struct {
-	server         string   // for the proof
+	server         string   // name for the proof
 	addresses      []string // where the server listens
 	lose, restore  func() error
 	lost, restored string        // texts for the history
@@ -52,8 +52,8 @@ func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	return gone, nil
 }
 
-// underLoad calls inject while buyers of both shops buy. It proves that buyers had bought before, and that
-// some had no answer yet when the server was gone.
+// underLoad calls inject while buyers of both shops buy. It proves that buyers had bought before, and that some
+// buyers had no answer yet when the server was gone.
 func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err error) {
 	l := startLoad(ctx, t)
 	defer l.stop()
@@ -87,7 +87,7 @@ func underLoad(server string, before int64, gone bool, cut int, refused int64) (
 		before, cut, server, refused), nil
 }
 
-// underWay counts the buyers without an answer at a moment.
+// underWay counts the buyers that had no answer at the given moment.
 func underWay(answers []buyers.Answer, at time.Time) (n int) {
 	for _, a := range answers {
 		if a.Start.Before(at) && a.End.After(at) {
@@ -121,7 +121,7 @@ type load struct {
 	sold, refused atomic.Int64
 	inside        atomic.Int64 // buyers without an answer
 	cancel        func()       // stops new buyers
-	stop          func()       // cancels and waits
+	stop          func()       // calls cancel, and waits for all answers
 }
 
 func startLoad(ctx context.Context, t *Testbed) *load {

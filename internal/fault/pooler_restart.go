@@ -32,7 +32,6 @@ func poolerRestart() Fault {
 	}
 }
 
-// A pooling is a pooler in front of a database.
 type pooling struct {
 	*localserver.Server
 	to string // the database's address

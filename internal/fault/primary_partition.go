@@ -82,8 +82,8 @@ func (g *redisGroup) awaitCopies(ctx context.Context, product string, written ma
 	return nil
 }
 
-// deaf makes the server refuse new connections and closes those of the sentinels. The shops'
-// connections stay, and so does one connection that undoes this later.
+// deaf makes the server refuse new connections and closes those of the sentinels. The shops' connections stay.
+// One more connection stays, over which the repair later lifts the cut.
 func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 	c := r.client()
 	conn := c.Conn()

@@ -26,7 +26,7 @@ import (
 // Each proof accepts a fault that took effect and rejects the nearest case that did not. A cell
 // without proof is inconclusive.
 
-// answerer makes this test program answer as a shop's process does.
+// answerer is the environment variable that makes this test program answer as a shop's process does.
 const answerer = "FAULT_TEST_ANSWERER"
 
 func TestMain(m *testing.M) {
@@ -179,7 +179,8 @@ func TestClockDiffers(t *testing.T) {
 	}
 }
 
-// TestScarce: a pool that was larger, or that was not used, is no proof. Neither are too few buyers.
+// TestScarce: a pool with enough connections is no proof, and neither is an unused pool or a small number of
+// buyers.
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -209,8 +210,7 @@ func TestLeaseTooShort(t *testing.T) {
 	}
 }
 
-// TestAnotherLed: the same leader as before is no proof, and neither is a new one without the holder's
-// lock.
+// TestAnotherLed: the same leader as before is no proof, and neither is a new leader without the holder's lock.
 func TestAnotherLed(t *testing.T) {
 	t.Parallel()
 	came := time.Now()

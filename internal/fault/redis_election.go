@@ -128,9 +128,9 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("while no replica followed, a primary had the key of the holder, which was not let in; then the holder reported that it holds, and the elected replica had the product's %d keys", len(written)), nil
 }
 
-// Undisturbed waits until all Redis servers agree on their roles. The returned function describes a failover
-// since then that no fault has caused, or a second failover after that of a fault; "" means none. If the
-// machine stalls for a second, a primary seems dead and is replaced, so the play proves nothing.
+// Undisturbed waits until all Redis servers agree on their roles. The returned function describes a later
+// failover that no fault has caused, or a second failover after a fault's failover. It returns "" if there was
+// none. If the machine stalls for a second, a primary seems dead and is replaced, so the play proves nothing.
 func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
 	g := s.redises
 	if g == nil {
@@ -161,7 +161,7 @@ func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.
 	}, err
 }
 
-// electedSince waits for a primary that is not in the list before.
+// electedSince waits for a primary that is not among the given nodes.
 func (g *redisGroup) electedSince(ctx context.Context, before []*redisNode, deadline time.Time) (elected *redisNode, _ error) {
 	_, _ = until(ctx, time.Until(deadline), func() (bool, error) {
 		now, _ := g.primaries(ctx) // an error comes from a dead server

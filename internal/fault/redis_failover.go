@@ -137,7 +137,7 @@ func (s *redisServers) promote(ctx context.Context, links testbed.Links) error {
 // failBack makes the killed primary the primary again, with the data of the replica that was
 // promoted. No write is lost. Afterwards the replica is empty and follows no server.
 func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error {
-	s.cord = nil // it was cut
+	s.cord = nil // the link was cut
 	if s.redis.ended() {
 		if err := s.redis.Start(); err != nil {
 			return err
@@ -157,5 +157,5 @@ func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error 
 	if s.replica == nil { // the fault did not take effect
 		return nil
 	}
-	return restart(s.replica) // it follows no server then
+	return restart(s.replica) // a restarted replica follows no server
 }

@@ -18,12 +18,12 @@ import (
 // A redisGroup is an operator's view of a Redis of several servers that fail over by themselves.
 // Its methods never promote a server.
 type redisGroup struct {
-	kind    string // of package topology
+	kind    string // a constant of package topology
 	service localserver.RedisService
 	nodes   []*redisNode // the nodes that have keys
 
 	// Failovers that a fault has caused; see Servers.Undisturbed.
-	asked    bool       // whether a fault caused one
+	asked    bool       // whether a fault caused a failover
 	replaced *redisNode // the primary that the fault took away
 	elected  *redisNode // the replica elected in its place; nil allows any
 }
@@ -108,7 +108,7 @@ func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisN
 	return keeper, keys, nil
 }
 
-// part disconnects all replicas until follow is called.
+// part disconnects all replicas. The method follow lets them connect again.
 func (g *redisGroup) part(ctx context.Context) error {
 	all, err := g.primaries(ctx)
 	for _, node := range all {

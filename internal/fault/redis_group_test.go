@@ -72,7 +72,7 @@ func TestFailover(t *testing.T) {
 				if why, err := disturbed(t.Context()); err != nil || why != "" {
 					t.Errorf("%s: %q, %v: a failover that a fault has asked for is no disturbance", name, why, err)
 				}
-				g.replaced, g.elected = elected, primary // as if another primary had been elected since
+				g.replaced, g.elected = elected, primary // as if a further election had taken place
 				if why, err := disturbed(t.Context()); err != nil || why == "" {
 					t.Errorf("%s: %q, %v: a second failover went unnoticed", name, why, err)
 				}
@@ -111,7 +111,7 @@ func awaitCopies(t *testing.T, g *redisGroup, primary *redisNode, key string) {
 		}
 		return n
 	}
-	want := 2 // in a cluster: the primary and its replica
+	want := 2 // a cluster has two copies of each key
 	if g.kind == topology.Sentinel {
 		want = len(g.nodes)
 	}

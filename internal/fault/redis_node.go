@@ -49,7 +49,7 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 		if redis.HasErrorPrefix(err, "WRONGTYPE") { // the embedded Redis does not support DUMP of a hash
 			var hash map[string]string
 			hash, err = c.HGetAll(ctx, all.Val()).Result()
-			value = fmt.Sprint(hash) // sorted
+			value = fmt.Sprint(hash) // Sprint sorts the fields
 		}
 		if errors.Is(err, redis.Nil) { // the key has just expired
 			continue

@@ -17,7 +17,7 @@ import (
 // firstProcess is the index of the process in which a fault stops a buyer.
 const firstProcess = 0
 
-// few is the number of sales to others that make the stopped buyer's read outdated.
+// few is the number of sales to other buyers after which the stopped buyer's read is outdated.
 const few = 3
 
 // A ToldProcess obeys the commands of package failpoint.
@@ -32,21 +32,21 @@ type RunningRush struct {
 	Engine  *engine.Engine
 	First   ToldProcess
 	Links   []testbed.Links // links of each process to the engine's lock servers
-	Standby *Standby        // for faults that need one
+	Standby *Standby        // replica for faults that fail over
 
 	// InGroups means that one transaction sells to many buyers, see lockstrategy.Traits.
 	InGroups bool
 
 	product string
-	write   failpoint.Point // see Setting
+	write   failpoint.Point // see Setting.Write
 	times   Times
 
-	injecting sync.Mutex // one fault at a time: the damage of one must not count as the proof of another
+	injecting sync.Mutex // held during an injection: damage of one fault must not prove another fault
 	repairs
 	held string // the last stopped buyer
 
 	tally *tally
-	stops chan string // the buyer that stopped
+	stops chan string // receives the name of the buyer that stopped
 
 	mu      sync.Mutex
 	waiting bool // whether hold waits for a buyer to stop
@@ -90,11 +90,11 @@ func (r *RunningRush) Note(process int, e history.Event) {
 	}
 }
 
-// stopped passes a stopped buyer to hold. If hold does not wait for one, the buyer goes on.
+// stopped passes a stopped buyer to hold. If hold does not wait for a buyer, the stopped buyer goes on.
 func (r *RunningRush) stopped(purchaser string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiting { // otherwise the buyer stopped too late
+	if r.waiting { // if not, the buyer stopped too late
 		r.waiting = false
 		select {
 		case r.stops <- purchaser:
@@ -106,7 +106,7 @@ func (r *RunningRush) stopped(purchaser string) {
 }
 
 func (r *RunningRush) goOn(purchaser string) {
-	_ = r.First.Tell("go " + purchaser) // a process that has ended holds no buyer
+	_ = r.First.Tell("go " + purchaser) // ignores the error of an ended process, which stops no buyer
 }
 
 // Over reports that all buyers have their answers. It must be called once.
@@ -116,8 +116,8 @@ func (r *RunningRush) setting() Setting {
 	return Setting{Times: r.times, Product: r.product, Write: r.write, InRush: true}
 }
 
-// hold stops the first buyer of the first process that reaches the failpoint. It fails if no buyer
-// reaches it within a buyer's wait.
+// hold stops the first buyer of the first process that reaches the failpoint. It fails if no buyer reaches the
+// failpoint within a buyer's wait.
 func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
 	r.mu.Lock()
 	r.waiting = true
@@ -142,7 +142,7 @@ func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int,
 	r.waiting = false
 	r.goOn(failpoint.Anybody)
 	select {
-	case purchaser := <-r.stops: // it stopped just now
+	case purchaser := <-r.stops: // the buyer stopped just now
 		r.goOn(purchaser)
 	default:
 	}
@@ -237,7 +237,7 @@ func (t *tally) sold() int {
 	return t.n
 }
 
-// await waits until n more units are sold, the buyers are gone, or the time is over.
+// await waits until n more units are sold, or all buyers are answered, or the given time is over.
 func (t *tally) await(ctx context.Context, n int, within time.Duration) {
 	before, patience := t.sold(), time.After(within)
 	for t.sold()-before < n {

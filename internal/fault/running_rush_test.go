@@ -19,12 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// fakeProcess records the commands that it is given.
 type fakeProcess struct {
 	mu   sync.Mutex
 	told []string
 
-	holding *RunningRush // on the command hold, one of its buyers stops; nil: no buyer stops
+	holding *RunningRush // rush whose buyer stops on the command hold; nil: no buyer stops
 }
 
 func (p *fakeProcess) Kill() error                                 { return nil }
@@ -73,7 +72,7 @@ func TestOneAtATime(t *testing.T) {
 	select {
 	case <-inside:
 		t.Error("two faults are injected into one rush at once")
-	case <-time.After(100 * time.Millisecond): // a longer wait could only find more
+	case <-time.After(100 * time.Millisecond): // long enough for a second injection that does not wait
 	}
 	close(goOn)
 	all.Wait()

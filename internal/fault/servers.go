@@ -18,12 +18,12 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Servers are real servers that the faults may kill, restart and mislead. Concurrent plays have
-// servers of their own.
+// Servers are real servers that the faults may kill, restart and disturb. Cells that are played at the same
+// time use separate Servers.
 type Servers struct {
 	sqlServer
 	redisServers
-	nodes     []*redisNode            // for Redlock
+	nodes     []*redisNode            // nodes of Redlock
 	ensembles localserver.LockServers // ZooKeeper and etcd, of three members each; empty before the first Pair that needs them
 }
 
@@ -37,17 +37,17 @@ type sqlServer struct {
 	wait    time.Duration  // maximum wait of this process's own buyers
 	pooling pooling
 	commits *testbed.CommitProxy // nil until a play needs it
-	front   []string             // host:port that the shops' links lead to instead of db; see behind
+	front   []string             // host:port that the shops' links lead to instead of db; see the function behind
 }
 
 // redisServers contains the Redis servers of the shops and knows which is primary.
 type redisServers struct {
-	group   *localserver.Group // for all servers
+	group   *localserver.Group // group of all servers
 	locks   *localserver.LockServers
 	clocks  *clocks
 	redis   *redisNode    // the lock server, with its replica, if Redis is one server
 	replica *redisNode    // nil before the first failover
-	cord    *testbed.Link // through which the replica follows; nil if it does not
+	cord    *testbed.Link // link through which the replica follows the primary; nil if it follows none
 	redises *redisGroup   // lock servers, if Redis is several servers
 }
 

@@ -27,13 +27,12 @@ func OwnShop(times Times) *exec.Cmd {
 type CellShop struct {
 	*testbed.ShopProcess
 	number   int           // process index: A is 0, B is 1
-	database testbed.Links // nil if the shop connects to the database directly; see behind
+	database testbed.Links // nil if the shop connects to the database directly; see the function behind
 
 	mu  sync.Mutex
-	log *history.Log // of the current play; nil between plays
+	log *history.Log // history of the current play; nil between plays
 }
 
-// startShop starts a shop on the servers and waits until it serves.
 func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *CellShop, err error) {
 	shop := &CellShop{number: number}
 	config, servers := s.lockServers(needs, times.Ensembles)
@@ -60,7 +59,7 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 }
 
 // lockServers returns the servers of a shop: only those that the strategy needs, so that a slow disk under
-// the others cannot delay the shop. If ensembles is true, they have several members.
+// the others cannot delay the shop. If ensembles is true, ZooKeeper and etcd have several members.
 func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine.Config, []engine.LockServer) {
 	var names []string
 	for _, need := range needs {
@@ -106,7 +105,6 @@ func (h *CellShop) record(line []byte) {
 	}
 }
 
-// recordTo sends the shop's history to a log from now on. A nil log drops it.
 func (h *CellShop) recordTo(log *history.Log) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 const (
 	tinyLease = 100 * time.Millisecond
-	slowness  = 40 * time.Millisecond // each way, give or take a third
+	slowness  = 40 * time.Millisecond // delay in each direction, give or take a third
 )
 
 // shortLease gives the shops a lease that is hardly longer than a round trip. A watchdog renews it

@@ -17,8 +17,8 @@ import (
 // slotMigration moves the slots of the product's keys to another primary while the holder is stopped at its
 // COMMIT. It moves the keys first, so that the old primary answers ASK, and then the slots, so that it answers
 // MOVED (Redis cluster specification, "Cluster live reconfiguration"). A key keeps its remaining time to live.
-// The lease must not end meanwhile, or the lock would be lost to the clock and not to the fault. A lock that is
-// renewed every third of its lease is renewed after the migration, too.
+// The lease must not end meanwhile, or the end of the lease, and not the fault, would let another buyer in. A
+// lock that is renewed every third of its lease is renewed after the migration, too.
 func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,
@@ -43,7 +43,7 @@ func slotMigration() Fault {
 			}
 			t.injected("the keys have moved, the slot has not")
 			t.buyers.send(ctx, t.B, "next-asked")
-			pauseFor(ctx, 250*time.Millisecond) // until the buyer waits for the lock and is redirected
+			pauseFor(ctx, 250*time.Millisecond) // time for the buyer to wait for the lock and to be redirected
 			if err := m.slots(ctx, g); err != nil {
 				return "", err
 			}
@@ -73,7 +73,7 @@ func movedTo(before, left, there map[string]string) (proof string, _ error) {
 		if _, still := left[key]; still {
 			return "", missed("the old node still has %s", key)
 		}
-		if _, has := there[key]; has { // other keys there come from other buyers
+		if _, has := there[key]; has { // other keys on the new node come from other buyers
 			moved++
 		}
 	}
@@ -91,7 +91,7 @@ type migration struct {
 	from, to      *redisNode
 	old, next     *redis.Client
 	oldID, nextID string
-	numbers       []int64 // of the slots
+	numbers       []int64 // numbers of the slots
 }
 
 // newMigration prepares the move of the keys' slots to the first other primary. The caller must

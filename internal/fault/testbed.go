@@ -41,7 +41,7 @@ type Testbed struct {
 	Log     *history.Log
 	Times   Times
 
-	// Confirmed means that strategies that can wait for replicas grant a lock only when the replicas have it.
+	// Confirmed means that replicas confirm each lock, if the strategy can wait for replicas.
 	Confirmed bool
 
 	buyers *clients
@@ -51,14 +51,14 @@ type Testbed struct {
 
 // Facts are the results of a play.
 type Facts struct {
-	Proof   string              // that the fault took effect
+	Proof   string              // proof that the fault took effect
 	Missed  string              // why the fault did not take effect; "" if it did
-	Answers []buyers.Answer     // of all buyers
-	Last    []buyers.Answer     // of the last burst, after the repair
+	Answers []buyers.Answer     // final answers of all buyers
+	Last    []buyers.Answer     // answers of the last burst, after the repair
 	Visits  []buyers.Answer     // all answers, if buyers asked more than once; otherwise nil
 	Orders  rush.RepeatedOrders // orders that were repeated with their Idempotency-Key
-	Stalled string              // why no buyer was served; "" if buyers were
-	Times   Times               // of the shops
+	Stalled string              // why no buyer was served; "" if buyers were served
+	Times   Times               // waits and leases of the shops
 	// Kept is how long a lock may still block the buyers of Last although the shop works.
 	Kept time.Duration
 	// Starved are the delays of this process during the play.
@@ -170,8 +170,8 @@ type cellProcess struct {
 	t *Testbed
 }
 
-// Kill first waits for an answer to the holder. Nothing is committed yet, so such an answer acknowledges a sale
-// too early.
+// Kill first waits for an answer to the holder. Nothing is committed yet, so an answer at this time
+// acknowledges a sale too early.
 func (p cellProcess) Kill() error {
 	seen(context.Background(), p.t, 100*time.Millisecond, holder, history.Answered)
 	return p.CellShop.Kill()

@@ -11,7 +11,7 @@ import (
 // Times are the durations of the shops under test. Conns and Ensembles say what else a buyer may have to wait
 // for: a connection of a small pool, or a majority.
 type Times struct {
-	Wait      time.Duration // of a buyer
+	Wait      time.Duration // a buyer's maximum wait
 	Lease     time.Duration
 	Conns     int  // database connections of a shop; 0 means its default
 	Ensembles bool // ZooKeeper and etcd have three members each
@@ -45,11 +45,11 @@ func RushTimes() Times {
 // holder's lease, and the time until the slowest server notices that the lease has expired.
 func (t Times) Reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 
-// outlast is longer than a lease without renewal.
+// outlast returns a time that is longer than an unrenewed lease.
 func (t Times) outlast() time.Duration { return t.Lease + t.Lease/4 + 200*time.Millisecond }
 
-// within is a time in which the holder's lease certainly does not end. If another buyer gets the lock in this
-// time, the cause is the fault and not the end of the lease.
+// within returns a time in which the holder's lease certainly does not end. If another buyer gets the lock in
+// this time, the cause is the fault and not the end of the lease.
 func (t Times) within() time.Duration { return t.Lease / 2 }
 
 // notice is how long a server may take to notice that a client has gone.

@@ -38,7 +38,7 @@ func (z *zookeeperSessions) holder(_ context.Context, product string) (place, er
 	walk = func(node string) error {
 		children, stat, err := z.conn.Children(node)
 		if errors.Is(err, zk.ErrNoNode) {
-			return nil // it was deleted meanwhile
+			return nil // the node was deleted meanwhile
 		}
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (z *zookeeperSessions) gone(_ context.Context, p place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	conn, timeout, err := z.takeOver(p.owner) // 0: the session has ended
+	conn, timeout, err := z.takeOver(p.owner) // a timeout of 0 means that the session has ended
 	if err != nil {
 		return false, err
 	}

@@ -9,7 +9,7 @@
 //
 // Where a buyer stops depends on the kind of strategy:
 //
-//   - a lock around the section, and SQL that reads before it writes: the read of
+//   - a lock around the critical section, and SQL that reads before it writes: the read of
 //     the product's row, or the COMMIT;
 //   - a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
 //   - an order that another goroutine writes (redis-lua): the moment of its admission.
@@ -17,7 +17,7 @@
 // The protocol is line-based. The parent process sends commands to one pipe and reads events from
 // the other.
 //
-//	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that gets there
+//	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that reaches the point
 //	     clock OFFSET, such as 3s: how far the strategies' clock is ahead | pool
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
@@ -57,10 +57,10 @@ const Anybody = "*"
 type Set struct {
 	mu    sync.Mutex
 	out   io.Writer
-	holds map[string]*hold // by purchaser
-	ahead time.Duration    // see Now
+	holds map[string]*hold // stopped buyers, by purchaser
+	ahead time.Duration    // by how much Now is ahead of the machine's clock
 
-	conns, mostConns int64 // connections of the buyers' pool, now and at most
+	conns, mostConns int64 // connections of the buyers' pool: now, and their maximum so far
 }
 
 // hold is one buyer that is stopped, or will be.

@@ -20,9 +20,9 @@ import (
 // the last byte of the answer.
 type Answer struct {
 	audit.Answer
-	Receipt           string       // of a sale, unchanged
+	Receipt           string       // unchanged text of a sale's receipt
 	Detail            string       // problem detail of an answer that is no sale
-	Inside            [2]time.Time // when the buy was inside the shop; zero if the shop does not say
+	Inside            [2]time.Time // start and end of the buy inside the shop; zero if the shop does not say
 	Sent, AnswerBegan time.Time    // when the request was sent and its answer began; zero if that was not seen
 	Unreached         bool         // no connection: the shop did not see the request
 	HungUp            bool         // the buyer closed the connection before the answer

@@ -40,8 +40,8 @@ type Sender struct {
 type Buyer struct {
 	Name    string
 	URL     string // process to ask; "": one of the sender's in turn
-	Units   int64  // 0 means 1
-	Product string // "": the sender's product
+	Units   int64  // ordered units; 0 means 1
+	Product string // "" means the sender's product
 	// Key is an Idempotency-Key. A request with a key is a POST with the order in the query and
 	// as JSON, since services read one or the other. A request without a key is a GET.
 	Key string
@@ -60,7 +60,7 @@ type Loop struct {
 
 // AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers in the order
 // of the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang up. A buyer that was not
-// sent is Unknown and has no times. If a buyer came back, AtOnce returns its last answer.
+// sent gets the outcome Unknown and no times. If a buyer came back, AtOnce returns its last answer.
 func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
@@ -89,7 +89,7 @@ func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	return answers
 }
 
-// One sends one buyer to the first process, or to its own.
+// One sends one buyer to the first process, or to the buyer's own URL.
 func (s Sender) One(ctx context.Context, b Buyer) Answer {
 	c, end := s.begin()
 	defer end()
@@ -137,7 +137,6 @@ func (s Sender) begin() (c *call, end func()) {
 	return c, end
 }
 
-// process returns the URL that a buyer asks.
 func (s Sender) process(b Buyer, request int64) string {
 	if b.URL != "" {
 		return b.URL

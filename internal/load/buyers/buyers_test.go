@@ -49,7 +49,7 @@ func TestAtOnce(t *testing.T) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			at[process].Add(1)
 			inside.Done()
-			inside.Wait() // no buyer is answered before all have arrived
+			inside.Wait() // answers no buyer before all have arrived
 			if q := r.URL.Query(); q.Get("lock") != "any" || q.Get("product") != "apple" {
 				t.Errorf("the query is %v", q)
 			}

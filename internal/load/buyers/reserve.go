@@ -15,7 +15,7 @@ type reserve struct {
 
 	mu   sync.Mutex
 	live map[string]int            // connections that are open, by address
-	idle map[string][]*reserveConn // of these, the unused ones
+	idle map[string][]*reserveConn // open connections that no request has used
 }
 
 // reserveConn tells its reserve when it is closed.

@@ -12,7 +12,7 @@ import (
 // Bounds of the time until a refused buyer comes back.
 const (
 	leastAway = 100 * time.Millisecond // with a Retry-After of 0 the buyer would loop without a pause
-	mostAway  = 5 * time.Minute        // from the first request to the last one
+	mostAway  = 5 * time.Minute        // time from the first request to the last one
 )
 
 // retryAfter returns how long a buyer must stay away, from the header Retry-After (RFC 9110, 10.2.3), which

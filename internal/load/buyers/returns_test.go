@@ -22,7 +22,7 @@ func TestRetryAfter(t *testing.T) {
 		{"2", "", 2 * time.Second, true},
 		{"0", "", leastAway, true},
 		{date(now.Add(3 * time.Second)), "", 3 * time.Second, true},
-		{date(now.Add(time.Hour + 3*time.Second)), date(now.Add(time.Hour)), 3 * time.Second, true}, // another clock
+		{date(now.Add(time.Hour + 3*time.Second)), date(now.Add(time.Hour)), 3 * time.Second, true}, // the server's clock is an hour ahead
 		{date(now.Add(-time.Hour)), "", leastAway, true},
 		{"-1", "", 0, false},
 		{"1.5", "", 0, false},
@@ -50,7 +50,7 @@ func TestReturns(t *testing.T) {
 		timeout  time.Duration
 		outcome  purchase.Outcome
 		returns  int
-		least    time.Duration // from the first request to the last answer
+		least    time.Duration // minimum time from the first request to the last answer
 		isPutOff bool
 	}{
 		{name: "refused twice", busy: 2, after: "0", patience: time.Minute, outcome: purchase.Sold, returns: 2, least: 2 * leastAway},

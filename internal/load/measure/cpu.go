@@ -28,7 +28,7 @@ func CPUTime() (ms float64, _ error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if p, err := parseStat(text); err == nil {
 			all[p.id] = p

@@ -25,19 +25,19 @@ type Load struct {
 	Strategy string
 	Product  string
 	Buyers   int
-	WarmUp   time.Duration // not counted
+	WarmUp   time.Duration // time whose sales do not count
 	Duration time.Duration // counted, above 0
 }
 
 // A Round is the result of a load.
 type Round struct {
 	PerSecond float64       // sales
-	P50, P99  time.Duration // from request to answer, of successful buyers
+	P50, P99  time.Duration // time from request to answer, of successful buyers
 	Refused   float64       // share of answers without a sale
 	FirstNo   string        // the first answer without a sale; "" if there is none
 
 	// Others is the number of processors that other programs used. The shop and its servers must be children of
-	// this process; otherwise they count as others. 0 on systems other than Linux.
+	// this process; otherwise they count as other programs. 0 on systems other than Linux.
 	Others float64
 }
 

@@ -59,7 +59,6 @@ func (p *Pulse) Stop() {
 	}
 }
 
-// look reads the clock and records a delay.
 func (p *Pulse) look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

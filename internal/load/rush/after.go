@@ -59,10 +59,10 @@ func mayHaveReserved(crowd []buyers.Answer) bool {
 }
 
 // BuyRest sends a burst that asks for more units than a fault has left. It shows whether the rest can still be
-// sold, and whether more than the rest can. A connection that the fault broke may cost a buyer an error, so
-// after an error BuyRest sends another burst, at most twice. All answers count for stock and records, so this
-// is no retry of the rush. last contains the answers of the last burst, which must all be served. name is the
-// prefix of the buyers' names.
+// sold, and whether the shop sells more than the rest. A connection that the fault broke may cost a buyer an
+// error, so after an error BuyRest sends another burst, at most twice. All answers count for stock and records,
+// so this is no retry of the rush. last contains the answers of the last burst, which must all be served. name
+// is the prefix of the buyers' names.
 func BuyRest(ctx context.Context, s buyers.Sender, a Auditor, name string) (all, last []buyers.Answer, _ error) {
 	for burst := range 3 {
 		audited, err := a.Audit(ctx, s.Product)

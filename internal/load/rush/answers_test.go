@@ -156,7 +156,7 @@ type refusesFirst struct {
 	after   string
 	forever bool
 
-	seen sync.Map // by purchaser
+	seen sync.Map // purchasers that have asked
 }
 
 func (f *refusesFirst) ServeHTTP(w http.ResponseWriter, r *http.Request) {

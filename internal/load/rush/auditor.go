@@ -36,14 +36,13 @@ const page = purchase.MaxPage
 type Database struct {
 	DB *gorm.DB
 	// Nodes returns the servers of a cluster, which are read separately. It is nil or returns none if there is
-	// one server. DB sees everything that was committed at any of them.
+	// one server. DB sees everything that was committed at any server.
 	Nodes func() ([]*gorm.DB, error)
 	// AgreeWithin is how long the stock and records of the nodes may differ, since a sale may still
 	// be under way when the first node is read. 0 means 15 s.
 	AgreeWithin time.Duration
 }
 
-// agreeWithin is the default of Database.AgreeWithin.
 const agreeWithin = 15 * time.Second
 
 // Audit implements Auditor. It reads each running node of a cluster. The nodes have to agree.
@@ -171,7 +170,7 @@ func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sa
 // Compared is the result of a comparison of answers and records.
 type Compared struct {
 	Lost, Untold int64                // see audit.Compare
-	Sales        map[int64]audit.Sale // by id; nil if the service does not show its records
+	Sales        map[int64]audit.Sale // records by id; nil if the service does not show its records
 }
 
 // Compare compares answers with the product's records, or with the sums if the service does not

@@ -69,7 +69,6 @@ func (x Result) breaksElsewhere() bool {
 	return x.Verdict == verdict.Holds && len(x.BreaksUnder) > 0
 }
 
-// status compares the verdict with the promise, if there is one.
 func (x Result) status() report.Status {
 	switch {
 	case x.Verdict == verdict.Inconclusive:

@@ -19,7 +19,7 @@ type interrupted struct {
 
 	door          sync.Mutex
 	free, arrived int64
-	others        sync.WaitGroup // of the burst that the fault interrupts
+	others        sync.WaitGroup // other buyers of the burst that the fault interrupts
 }
 
 func (i *interrupted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +60,8 @@ func (i *interrupted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestRestAfterAFault: after a fault, a burst asks for the units that are left. It shows whether they can
-// still be sold, and whether more can.
+// TestRestAfterAFault: after a fault, a burst asks for the units that are left. It shows whether they can still
+// be sold, and whether the shop sells more than these.
 func TestRestAfterAFault(t *testing.T) {
 	for _, c := range []struct {
 		name string

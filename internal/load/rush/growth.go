@@ -10,7 +10,6 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// sampleEvery is the least time between two samples of Growth.
 const sampleEvery = time.Second
 
 // enough is the number of samples that a trend needs: two in each quarter.

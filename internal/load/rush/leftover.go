@@ -22,7 +22,7 @@ type lockAuditor interface {
 
 // A leftover finds locks and running buys that a burst left behind in the service.
 type leftover struct {
-	urls    []string // of the service's processes
+	urls    []string // URLs of the service's processes
 	auditor Auditor
 	product string
 	wait    time.Duration // maximum wait of a buyer inside the service; 0: unknown
@@ -57,7 +57,6 @@ func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result)
 	return nil
 }
 
-// isSilent reports whether a buyer got no answer.
 func isSilent(answers []buyers.Answer) bool {
 	return slices.ContainsFunc(answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown && a.Status == 0 })
 }

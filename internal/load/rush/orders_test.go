@@ -110,7 +110,7 @@ func TestOrdersJudge(t *testing.T) {
 // every sale.
 func TestMaxOverlap(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	// sent returns a buy that lasted the whole time for its buyer.
+	// sent returns an answer for which its buyer waited the whole time.
 	sent := func(outcome purchase.Outcome, inside ...time.Time) buyers.Answer {
 		a := buyers.Answer{Answer: audit.Answer{Start: at(0), End: at(9), Outcome: outcome}}
 		copy(a.Inside[:], inside)

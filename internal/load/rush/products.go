@@ -23,7 +23,6 @@ func RunProducts(ctx context.Context, c Config, products []string, stocks []int6
 	return c.settled(c.onceEach(ctx, products, stocks))
 }
 
-// onceEach restocks the products and sends one burst.
 func (c Config) onceEach(ctx context.Context, products []string, stocks []int64) (Result, error) {
 	each := make([]Config, len(products)) // as if each product had its own burst
 	var restocked time.Duration
@@ -74,8 +73,8 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 }
 
 // judgeLone judges the answer to the only buyer of a product with one unit. over is the time of the last answer
-// to the other buyers. If this buyer gave up long after over, no other buyer was in its
-// way, so the shop has stalled.
+// to the other buyers. If the lone buyer gave up long after that time, no other buyer was in its way, so the
+// shop has stalled.
 func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
 	got := map[purchase.Outcome]verdict.Verdict{purchase.SoldOut: verdict.Leaked, purchase.Failed: verdict.Failed, purchase.Sold: verdict.Holds}[a.Outcome]
 	switch {
@@ -100,7 +99,7 @@ func together(c Config, answers []buyers.Answer, each []Result) Result {
 		sum = sum.Plus(r.Audited)
 	}
 	row := result(c.Strategy, answers, sum)
-	row.MaxOverlap = each[0].MaxOverlap // of the whole burst
+	row.MaxOverlap = each[0].MaxOverlap // overlap of the whole burst
 	row.Outcomes = Outcomes{}
 	for _, r := range each { // includes the buyers after the burst
 		row.add(r.Outcomes)

@@ -72,7 +72,7 @@ func (m *market) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"records": of})
 	case r.URL.Path == "/product/buy":
-		time.Sleep(100 * time.Microsecond) // others come meanwhile
+		time.Sleep(100 * time.Microsecond) // other buyers come meanwhile
 		m.buy(w, name, query.Get("purchaser"), query.Get("amount"))
 	}
 }
@@ -242,7 +242,7 @@ func TestReceipts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		counts  linear.Counts
-		record  audit.Sale // of a; nil members are absent
+		record  audit.Sale // record of the sale to a; nil members are absent
 		answers []buyers.Answer
 		want    verdict.Verdict
 		says    string

@@ -39,8 +39,8 @@ type receipts struct {
 }
 
 // untrue describes a member of a receipt that cannot be true, or returns "". "left" must be between 0 and the
-// stock, or the stock minus the sale's own units unless counts is Unspecified. "waited_ms" must not exceed the
-// time of the request. Both members must equal the record's, if the record contains them.
+// stock. Unless counts is Unspecified, the upper limit is the stock minus the sale's own units. "waited_ms"
+// must not exceed the time of the request. Both members must equal the record's, if the record contains them.
 func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	n, most := noteOf(a), of.stock
 	if of.counts != linear.Unspecified {

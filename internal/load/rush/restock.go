@@ -21,26 +21,26 @@ const (
 
 // Sizes of the restocks with buyers inside.
 const (
-	metBuyers = 4         // at each process
-	metTimes  = 10        // restocks
-	metStock  = 1_000_000 // units of the first; the buyers cannot buy all before the next restock
+	metBuyers = 4         // number of buyers at each process
+	metTimes  = 10        // number of restocks
+	metStock  = 1_000_000 // units of the first restock, too many to buy before the next restock
 )
 
-// Inside says which buyers may be inside while a process restocks.
+// Inside says which buyers may be buying while a process restocks.
 type Inside int
 
 const (
-	NoBuyers  Inside = iota // none, since the service might not hold them back
-	OwnBuyers               // those of the process that restocks, which holds them back
-	AllBuyers               // those of any process
+	NoBuyers  Inside = iota // no buyers, since the service might not make them wait for the restock
+	OwnBuyers               // buyers of the restocking process, which makes them wait for the restock
+	AllBuyers               // buyers of any process
 )
 
 // Restocks restocks the product of a rush that holds, and sells it out again. It does so several
-// times for each process, since a process may remember "sold out". Each restock finds some units
-// sold and some left, and buyers inside if Config.Inside allows that. Restocks returns r if every
-// burst buys the whole stock. Otherwise it returns the result of the burst that did not; its reason
-// begins with "after a restock" or "during a restock". If the service refused each
-// restock with buyers inside, the result is inconclusive, since such restocks were not tested.
+// times for each process, since a process may remember "sold out". At each restock, some units are sold and
+// some are left, and buyers are buying if Config.Inside allows that. Restocks returns r if every burst buys the
+// whole stock. Otherwise it returns the result of the burst that did not; its reason begins with "after a
+// restock" or "during a restock". If the service refused each restock with buyers inside, the result is
+// inconclusive, since such restocks were not tested.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
 	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
@@ -89,7 +89,7 @@ var errSilent = errors.New("no buyer was answered")
 // meetBuyers restocks several times while buyers inside ask for one unit after another. The result holds if
 // stock and records agree between these restocks. Lost sales do not count, since a restock deletes the records
 // of acknowledged sales. The result is inconclusive if the service refused each restock. If no buyer is
-// answered, it is stalled or inconclusive; see silent.
+// answered, the result is stalled or inconclusive; see silent.
 func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _ error) {
 	c.Shelf.BaseURL = c.BaseURLs[0]
 	if c.Inside == OwnBuyers {
@@ -116,7 +116,7 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 			Buyer: func(n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%d", name, n)} },
 		})
 	}()
-	var began time.Time // of the last wait
+	var began time.Time // start of the last wait
 	audited, met, err := c.restocks(ctx, func() error {
 		for len(answered) > 0 {
 			<-answered

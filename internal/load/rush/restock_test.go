@@ -33,7 +33,7 @@ func TestRestocks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			config := rushAt(t, &market{remembers: c.remembers, soldOut: c.before})
 			config.BaseURLs = append(config.BaseURLs, config.BaseURLs...)
-			config.Sizes = []int64{11} // which the ten units of a restock cannot serve
+			config.Sizes = []int64{11} // more than the ten units of a restock
 			r, err := Restocks(t.Context(), config, Result{Verdict: c.first}, 1)
 			if err != nil || r.Verdict != c.want {
 				t.Fatalf("%s, %v; want %s", r.Verdict, err, c.want)

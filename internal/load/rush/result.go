@@ -30,14 +30,14 @@ type Result struct {
 	Outcomes
 	P50MS      float64         `json:"p50_ms"`
 	P99MS      float64         `json:"p99_ms"`
-	DurationMS float64         `json:"duration_ms"` // from the start to the last answer
+	DurationMS float64         `json:"duration_ms"` // time from the start to the last answer
 	PerSecond  float64         `json:"per_second"`  // sales per second, from the start to the last sale
 	MaxOverlap int             `json:"max_overlap"` // maximum number of buys inside the shop at once; if a target does not report it, in flight at once
 	Verdict    verdict.Verdict `json:"verdict"`
-	Promise    verdict.Verdict `json:"promise"` // "" if the catalogue makes none
-	Reason     string          `json:"reason"`  // of the verdict, in one sentence
+	Promise    verdict.Verdict `json:"promise"` // "" if the catalogue has no promise
+	Reason     string          `json:"reason"`  // reason of the verdict, in one sentence
 
-	Waves *Waves `json:"waves,omitempty"` // of a long rush; nil: the row is one rush
+	Waves *Waves `json:"waves,omitempty"` // waves of a long rush; nil for a single rush
 
 	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
 
@@ -48,9 +48,9 @@ type Result struct {
 	// FirstError describes the first answer other than sold and sold out.
 	FirstError string `json:"-"`
 
-	neverReturns bool  // the shop counts a Buy in flight long after its wait
+	neverReturns bool  // the shop reports a Buy in flight long after the buyer's wait
 	isUnique     bool  // see Config.CannotRepeat
-	unserved     int64 // answers without a fault that are neither a sale nor a refusal
+	unserved     int64 // answers that are neither a sale nor a refusal, if there was no fault
 }
 
 // Outcomes counts answers.

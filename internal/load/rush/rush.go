@@ -35,20 +35,20 @@ type Config struct {
 	Strategy string
 	Product  string
 	Products []string // the buyers ask for these in turn; nil: all ask for Product
-	Lone     string   // with Products: another product, with one unit for one buyer; "": none
+	Lone     string   // besides Products: a product with one unit for one buyer; "": none
 	Stock    int64    // units on sale
 	Buyers   int
-	Sizes    []int64       // units of the orders, in turn; nil: one each
+	Sizes    []int64       // units of the orders, in turn; nil: one unit each
 	Duration time.Duration // 0: each buyer asks once; otherwise buyers ask repeatedly for this time
 	Timeout  time.Duration // limit of one request; far above the service's own limit
 	Wait     time.Duration // maximum wait inside the service; 0: unknown
 	Lease    time.Duration // lease of the service's locks; 0: unknown
 	Healthy  bool          // every server of the service is known to run, as long as no fault takes effect
 	LetsWait bool          // the service lets each buyer wait, as long as no fault takes effect
-	Patience time.Duration // above 0: buyers honor Retry-After; see buyers.Sender
+	Patience time.Duration // buyers honor Retry-After if it is above 0; see buyers.Sender
 	Progress func(answered int)
-	Send     Generator // nil: buyers.Sender.AtOnce. It cannot be combined with Duration.
-	Inside   Inside    // buyers that may be inside during a restock
+	Send     Generator // sends the burst; nil: buyers.Sender.AtOnce. It excludes Duration.
+	Inside   Inside    // buyers that may be buying during a restock
 	// Counts says how exactly "left" in a receipt reflects the stock. Unspecified: rush does not look
 	// for an order of the buys that explains the answers.
 	Counts linear.Counts
@@ -115,8 +115,8 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 }
 
 // judged audits the product and compares it with the answers of its buyers. visits also contains
-// the answers to repeated requests, and shows the progress of the burst. overlap is the maximum
-// number of buys inside the shop at once.
+// the answers to repeated requests, and shows the progress of the burst. overlap is the maximum number of
+// concurrent buys inside the shop.
 func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, restocked time.Duration, overlap int) (Result, error) {
 	if c.AwaitRepair != nil {
 		if err := c.AwaitRepair(ctx); err != nil {
@@ -168,7 +168,6 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	return r, err
 }
 
-// crowd sends the burst and returns its answers.
 func (c Config) crowd(ctx context.Context) (answers []buyers.Answer, _ error) {
 	answered := 0
 	sender := c.sender(c.BaseURLs)
@@ -201,10 +200,9 @@ func (c Config) crowd(ctx context.Context) (answers []buyers.Answer, _ error) {
 	return sender.AtOnce(ctx, all), nil
 }
 
-// sender returns a sender of this rush's buyers to some of its processes.
+// sender returns a sender for this rush's buyers, which ask the processes at the given URLs.
 func (c Config) sender(urls []string) buyers.Sender {
 	return buyers.Sender{URLs: urls, Strategy: c.Strategy, Product: c.Product, Timeout: c.Timeout, Patience: c.Patience}
 }
 
-// crowdName returns a unique prefix for the purchasers of a burst.
 func crowdName() string { return "rush-" + strings.ToLower(rand.Text()[:8]) }

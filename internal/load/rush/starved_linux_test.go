@@ -18,12 +18,12 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// stopsEnv makes this test binary a service. Its value is a process id. In each burst the service
-// stops that process for a while.
+// stopsEnv is the environment variable that makes this test binary a service. Its value is a process id. In
+// each burst the service stops that process for a while.
 const stopsEnv = "OVERSELL_TEST_STOPS"
 
-// stops is the duration of that stop. Even half of it is above the bound of 1.5 s, so the machine may be busy
-// for the other half.
+// stops is the time for which the service stops that process. Even half of it is above the bound of 1.5 s, so
+// the machine may be busy for the other half.
 const stops = 3200 * time.Millisecond
 
 // TestStopsService is the service of TestStarved.
@@ -52,7 +52,7 @@ func TestStopsService(t *testing.T) {
 	}))
 	defer server.Close()
 	fmt.Println("at " + server.URL)
-	_, _ = os.Stdin.Read(make([]byte, 1)) // until the end of the test
+	_, _ = os.Stdin.Read(make([]byte, 1)) // blocks until the test ends
 }
 
 // TestStarved stops the service, or the load generator, in the middle of each burst. A service that

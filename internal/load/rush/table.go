@@ -19,13 +19,13 @@ type Report struct {
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`
 	Processes int      `json:"processes"`
-	Units     []int64  `json:"units,omitempty"`          // units of the orders, in turn; nil: one each
-	Second    string   `json:"second_product,omitempty"` // it has half of Stock
-	Restocks  int      `json:"restocks"`                 // after a rush that holds
+	Units     []int64  `json:"units,omitempty"`          // units of the orders, in turn; nil: one unit each
+	Second    string   `json:"second_product,omitempty"` // another product, which has half of Stock
+	Restocks  int      `json:"restocks"`                 // number of restocks after a rush that holds
 	Results   []Result `json:"results"`
 	LeftOut   []string `json:"left_out,omitempty"` // unavailable strategies, with the reason
 	Strikes   []string `json:"strikes,omitempty"`  // injected faults and their effects, as sentences
-	Growth    []string `json:"growth,omitempty"`   // of a long rush: the use of resources by the shop's processes, as sentences
+	Growth    []string `json:"growth,omitempty"`   // use of resources by the shop's processes in a long rush, as sentences
 	For       string   `json:"for,omitempty"`      // length of a long rush, for example 1h; "": one rush for each strategy
 
 	Unfinished string `json:"unfinished,omitempty"` // reason why results are missing; "" if all were run

@@ -20,7 +20,7 @@ import (
 // implements Auditor.
 type Target struct {
 	BaseURL string
-	Token   string // for the admin route; "" for none
+	Token   string // token for the admin route; "" for none
 }
 
 const reachTimeout = 10 * time.Second
@@ -102,7 +102,6 @@ func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale
 	return t.sales(ctx, product, page)
 }
 
-// sales reads the records with a given page size.
 func (t Target) sales(ctx context.Context, product string, page int) (map[int64]audit.Sale, error) {
 	found := map[int64]audit.Sale{}
 	for after := int64(0); ; {
@@ -148,9 +147,9 @@ func (t Target) sales(ctx context.Context, product string, page int) (map[int64]
 // A TargetStrategy is one entry of a target's /strategies.
 type TargetStrategy struct {
 	Name      string                     `json:"name"`
-	Available *bool                      `json:"available"` // nil: available
+	Available *bool                      `json:"available"` // nil counts as available
 	Reason    string                     `json:"reason"`    // why it is unavailable
-	Promise   map[string]verdict.Verdict `json:"promise"`   // by condition; may be empty
+	Promise   map[string]verdict.Verdict `json:"promise"`   // promised verdict by condition; may be empty
 }
 
 // Strategies returns the target's list of strategies, or nil if it has no such route. It

@@ -26,7 +26,6 @@ type Section struct {
 	LeaseToMS   int     `json:"lease_to_ms"`   // five times P999MS
 }
 
-// sectionOf reads the section of a strategy from the metrics of each process.
 func sectionOf(ctx context.Context, urls []string, strategy string) (Section, error) {
 	s := Section{Strategy: strategy}
 	for _, url := range urls {
@@ -45,7 +44,6 @@ func sectionOf(ctx context.Context, urls []string, strategy string) (Section, er
 	return s, nil
 }
 
-// sectionTable has a row for each strategy with a lease.
 func (r Result) sectionTable() report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "Critical section, ms"}}}
 	for _, name := range []string{"p50", "p99", "p99.9", "lease, 3 to 5 × p99.9"} {

@@ -20,7 +20,7 @@ import (
 // A Result is one sweep of strategies and numbers of clients.
 type Result struct {
 	Server    string        `json:"server"`
-	Database  string        `json:"-"` // as the promises of the catalogue name it
+	Database  string        `json:"-"` // name in the promises of the catalogue
 	Cores     int           `json:"cores"`
 	Processes int           `json:"processes"` // processes of the shop
 	Round     time.Duration `json:"round_ns"`  // length of a round with its warm-up
@@ -43,7 +43,7 @@ type Point struct {
 	P50MS     float64   `json:"p50_ms"`     // waits of the served buyers, medians of the rounds
 	P99MS     float64   `json:"p99_ms"`
 	Refused   float64   `json:"refused"`            // share of answers without a sale, 0 to 1
-	FirstNo   string    `json:"first_no,omitempty"` // the first of these answers
+	FirstNo   string    `json:"first_no,omitempty"` // the first answer without a sale
 	Rounds    []float64 `json:"rounds"`             // sales per second of each round
 }
 
@@ -94,7 +94,6 @@ func (r Result) shown() []figure {
 	return figures
 }
 
-// strategies returns the strategies of the points, in their order.
 func (r Result) strategies() (names []string) {
 	for _, p := range r.Points {
 		if !slices.Contains(names, p.Strategy) {
@@ -104,7 +103,6 @@ func (r Result) strategies() (names []string) {
 	return names
 }
 
-// of returns the points of a strategy, clients rising.
 func (r Result) of(strategy string) (points []Point) {
 	for _, p := range r.Points {
 		if p.Strategy == strategy {
@@ -203,7 +201,6 @@ func (r Result) Document() report.Document {
 	return d
 }
 
-// table returns a table with a row for each strategy and a column for each number of clients.
 func (r Result) table(m figure) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: m.title + ", " + m.unit}}}
 	for _, n := range r.Clients {
@@ -219,7 +216,6 @@ func (r Result) table(m figure) report.Table {
 	return t
 }
 
-// label marks a strategy that is not safe.
 func (r Result) label(strategy string) string {
 	if slices.Contains(r.Unsafe, strategy) {
 		return strategy + " *"

@@ -19,7 +19,8 @@ import (
 
 const defaultLease = 10 * time.Second
 
-// WhyMissing says why this engine did not start a server; "" if it did, or if it never starts one.
+// WhyMissing says why this engine did not start a server. It returns "" if the engine started it, or never
+// starts such servers.
 func (e *Engine) WhyMissing(server string) string { return e.whyMissing[server] }
 
 func connectCoordination(e *Engine) error {

@@ -43,10 +43,9 @@ func databaseBy(is func(database) bool) (database, bool) {
 	return database{}, false
 }
 
-// adminConns is enough for a restock or a migration, a readiness check, and one more.
+// adminConns is enough for a restock or a migration, a readiness check, and one more task.
 const adminConns = 3
 
-// errURL returns the error for a --db that is not a supported URL.
 func errURL() error {
 	var examples []string
 	for _, d := range databases() {
@@ -75,7 +74,6 @@ func (e *Engine) openDB(ctx context.Context) error {
 	return d.open(ctx, e, u)
 }
 
-// wrapped returns the connector of the buyers' pool.
 func (c Config) wrapped(inner driver.Connector) driver.Connector {
 	if c.WrapDB == nil {
 		return inner

@@ -51,8 +51,8 @@ func (d Detours) To(address string) string {
 	return address
 }
 
-// dialer returns a dial function for the drivers. Without detours it returns nil, so that they use their own.
-// The function does not support TLS.
+// dialer returns a dial function for the drivers. Without detours it returns nil, so that the drivers use their
+// own. The function does not support TLS.
 func (d Detours) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	if len(d) == 0 {
 		return nil

@@ -44,12 +44,12 @@ const RedlockNodes = 5
 // Config says what to open. If DB is set, Name is ignored.
 type Config struct {
 	Name    string   // Embedded or Local
-	LocalDB string   // with Local: one of localserver.DatabaseServers; "" for MariaDB or MySQL
+	LocalDB string   // database for Local, of localserver.DatabaseServers; "" for MariaDB or MySQL
 	DB      string   // a URL, see databases
 	Redis   string   // a URL, see redisKinds; "" for none
 	Redlock []string // redis://[:password@]host:port[/db], each once; empty for none
 
-	LocalRedis string   // with Local: one of localserver.RedisServers; "" for a single one
+	LocalRedis string   // Redis for Local, of localserver.RedisServers; "" for a single server
 	Needs      []string // the lock servers to start, of LockServerNeeds; nil for all. Embedded starts only redis and redlock
 
 	Zookeeper []string      // host:port of each server of one ensemble; empty for none
@@ -67,7 +67,7 @@ type Config struct {
 	Wait  time.Duration // maximum wait of a buyer; a row lock wait in the database ends shortly after
 	Conns int           // maximum number of database connections
 
-	Detours Detours // addresses to replace
+	Detours Detours // addresses to connect to instead of announced addresses
 
 	// WrapDB wraps the driver of the buyers' pool; may be nil.
 	WrapDB func(driver.Connector) driver.Connector
@@ -118,7 +118,7 @@ type Engine struct {
 	Zookeeper *zookeeper.Session // nil when not configured
 	Etcd      *clientv3.Client   // nil when not configured
 
-	URLs Config // another process can open the same servers with it
+	URLs Config // configuration with which another process can open the same servers
 
 	// Database is the name in the promises of the catalogue: the dialect, with the isolation level if
 	// the promises differ by it.
@@ -156,12 +156,12 @@ type Engine struct {
 	dialect  func(*sql.DB) gorm.Dialector // dialector of the database
 	stepwise driver.Connector             // see OpenWrapped
 
-	// pingRedis asks over a connection of its own, since the buyers may be using all of e.Redis.
-	// It is nil without Redis.
+	// pingRedis asks Redis over a connection of its own, since the buyers may be using all of e.Redis. It is
+	// nil without Redis.
 	pingRedis func(context.Context) error
 
 	whyMissing map[string]string // see WhyMissing
-	closers    []func() error    // run last first
+	closers    []func() error    // called in reverse order
 }
 
 // Open opens the engine and migrates its schema. If it fails, it closes everything that it opened.
@@ -299,7 +299,7 @@ func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {
 		ping := inTime(func(ctx context.Context) error {
-			for { // the client's own time-out is short
+			for { // asks again, since the client's own time-out is short
 				err := node.Ping(ctx).Err()
 				if network := net.Error(nil); !errors.As(err, &network) || !network.Timeout() || ctx.Err() != nil {
 					return err

@@ -107,7 +107,7 @@ func TestGaleraStaleRead(t *testing.T) {
 	require.NoError(t, a.Cluster.Settle(t.Context()))
 	run(t, backup, "FLUSH TABLES WITH READ LOCK")
 
-	run(t, first, "UPDATE product SET amount = 9 WHERE name = 'apple'") // while it holds the lock, which it then releases
+	run(t, first, "UPDATE product SET amount = 9 WHERE name = 'apple'") // the first buyer writes under its lock, which it then releases
 	if got := ask(t, next, "SELECT amount FROM product WHERE name = 'apple'"); got != 10 {
 		t.Fatalf("the next holder reads %d: the read is not stale", got)
 	}
@@ -123,7 +123,7 @@ func TestGaleraStaleRead(t *testing.T) {
 		t.Errorf("a read that waits sees %d, want 9", got)
 	}
 	run(t, next, "BEGIN")
-	run(t, next, "UPDATE product SET amount = 9 WHERE name = 'apple'") // 10 - 1, as it has read
+	run(t, next, "UPDATE product SET amount = 9 WHERE name = 'apple'") // 10 - 1, from its stale read
 	run(t, next, "COMMIT")                                             // the cluster accepts it
 	require.NoError(t, a.Cluster.Settle(t.Context()))
 	if got := ask(t, first, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {

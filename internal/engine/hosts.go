@@ -67,8 +67,8 @@ func strayAt(text string) bool {
 	return i >= 0 && strings.Contains(rest[i:], "@")
 }
 
-// noneBefore reports whether no other @ precedes the stray one. A database URL may have more of them
-// in its query.
+// noneBefore reports whether no other @ precedes the stray one. A database URL may contain further @ in its
+// query.
 func noneBefore(text string) bool {
 	_, rest, _ := strings.Cut(text, "://")
 	i := strings.IndexAny(rest, "/?#")
@@ -79,7 +79,7 @@ func noneBefore(text string) bool {
 type hostList struct {
 	user, password string
 	hosts          []string // host:port
-	path           string   // without the slash
+	path           string   // path without its first slash
 	query          url.Values
 }
 
@@ -90,7 +90,7 @@ func parseHostList(text, port string) (l hostList, err error) {
 		return l, errUnencoded
 	}
 	u, err := parseHosts(text)
-	if err != nil { // its text would show the password
+	if err != nil { // the text of err would show the password
 		return l, errors.New("cannot read the URL; in user and password, percent-encode everything except letters, digits and -._~")
 	}
 	if l.query, err = url.ParseQuery(u.RawQuery); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// idle is a database that does nothing.
 type idle struct{}
 
 func (idle) Connect(context.Context) (driver.Conn, error) { return idle{}, nil }

@@ -92,7 +92,6 @@ func openMySQL(ctx context.Context, e *Engine, u *url.URL) error {
 	return err
 }
 
-// forBuyers returns the configurations of the buyers' sessions.
 func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool) []*mysqldriver.Config {
 	var all []*mysqldriver.Config
 	for _, c := range configs {
@@ -132,7 +131,7 @@ func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []s
 		_ = conn.Close() // no longer needed
 	}
 	if len(warnings) == len(configs) {
-		return nil // another error reports it
+		return nil // a later connection reports the error
 	}
 	return warnings
 }

@@ -70,7 +70,7 @@ func (n *nodes) left(i int) {
 	n.failed[i] = time.Now()
 }
 
-// reached records the present node.
+// reached records that node i is the present node.
 func (n *nodes) reached(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,13 +90,14 @@ func (n *nodes) stays(i int) bool {
 	return i == n.at
 }
 
-// back moves the process to the first live node that it prefers to its present node, the one at index from.
+// back moves the process away from its present node, which has the index from, to the first live node that it
+// prefers.
 func (n *nodes) back(from int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(from)*nodeTimeout)
 	defer cancel()
 	for i := range from {
 		if conn, err := n.connect(ctx, i); err == nil {
-			_ = conn.Close() // only a check
+			_ = conn.Close() // the connection was only a check
 			n.reached(i)
 			return
 		}

@@ -186,7 +186,7 @@ func postgresRefused(err error) error {
 }
 
 // migrateUnderAdvisoryLock runs migrate under a lock, since one of two simultaneous migrations would fail. The
-// lock belongs to a transaction, which even a pooler keeps on one connection. It applies to one database.
+// lock belongs to a transaction, which even a pooler keeps on one connection. The lock applies to one database.
 func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -97,7 +97,7 @@ func (c *postgresConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.
 	switch {
 	case err == nil:
 	case ctx.Err() == nil && !errors.As(err, &said):
-		return nil, driver.ErrBadConn // it broke while it was idle, and BEGIN has no effect, so database/sql can use another
+		return nil, driver.ErrBadConn // the idle connection broke and BEGIN has no effect, so database/sql can use another connection
 	default:
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func serveOld(conn net.Conn) {
 	b.Send(&pgproto3.AuthenticationOk{})
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
 	_ = b.Flush()
-	const text, number = 25, 23 // types
+	const text, number = 25, 23 // ids of PostgreSQL types
 	fields, row := []pgproto3.FieldDescription{}, [][]byte{}
 	for {
 		message, err := b.Receive()

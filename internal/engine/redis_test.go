@@ -187,7 +187,7 @@ func TestHungSentinel(t *testing.T) {
 	require.NoError(t, err)
 	set := func() {
 		t.Helper()
-		conn := e.Redis.(*redis.Client).Conn() // it keeps its connection, so that the next one needs another
+		conn := e.Redis.(*redis.Client).Conn() // conn keeps its connection, so the next command needs another connection
 		t.Cleanup(func() { _ = conn.Close() })
 		if err := conn.Set(t.Context(), "key", "value", 0).Err(); err != nil {
 			t.Error(err)
@@ -225,7 +225,7 @@ func TestStalePrimary(t *testing.T) {
 	named.Store(replica)
 	c := redis.NewClient(&redis.Options{Addr: primary})
 	defer c.Close()
-	if err := c.ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil { // as a sentinel does
+	if err := c.ClientKillByFilter(t.Context(), "TYPE", "normal").Err(); err != nil { // sentinels also close the connections
 		t.Fatal(err)
 	}
 	within(t, "its new connection reaches the replica", func() error {
@@ -307,7 +307,7 @@ func TestLateAnswer(t *testing.T) {
 			if err != nil {
 				return
 			}
-			answer := "-ERR unknown command\r\n" // HELLO, INFO and others
+			answer := "-ERR unknown command\r\n" // answer to HELLO, INFO and others
 			switch command := string(buffer[:n]); {
 			case strings.Contains(command, "ping"):
 				answer = "+PONG\r\n"

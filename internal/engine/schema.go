@@ -20,7 +20,6 @@ func (e *Engine) SchemaVersion(ctx context.Context) (int64, error) {
 	return schemaOf(e).version(ctx)
 }
 
-// A schema migrates one database.
 type schema struct {
 	kind database
 	db   *gorm.DB

@@ -116,7 +116,6 @@ func migrateAgain(ctx context.Context, _ *sql.DB, migrate func() error) error {
 	return sqliteAgain(ctx, migrate)
 }
 
-// sqliteTries is the maximum number of tries of an action that meets a lock.
 const sqliteTries = 20
 
 // sqliteAgain calls do until it succeeds, at most sqliteTries times.

@@ -38,13 +38,13 @@ func Each(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.
 	t.Run(engine.Local, func(t *testing.T) { test(t, Local) })
 }
 
-// EachDatabase is Each, and also runs on PostgreSQL.
+// EachDatabase runs test as Each does, and also on PostgreSQL.
 func EachDatabase(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	Each(t, test)
 	t.Run(dialect.Postgres, func(t *testing.T) { test(t, Postgres) })
 }
 
-// EachCoordinated is EachDatabase, with ZooKeeper and etcd on real servers under make soak.
+// EachCoordinated runs test as EachDatabase does. Under make soak, its real servers include ZooKeeper and etcd.
 func EachCoordinated(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
 	t.Run(engine.Local, func(t *testing.T) { test(t, Coordinated) })
@@ -81,7 +81,7 @@ var local = sync.OnceValues(func() (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The test binary that used the set before has left keys in the databases that this one will use.
+	// The test binary that used the set before has left keys in the databases that this binary will use.
 	for _, server := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
 		if err := server.FlushAll(context.Background()).Err(); err != nil {
 			return nil, err
@@ -116,13 +116,13 @@ func onLocal(t *testing.T) engine.Config {
 	return shared(servers, name, database(t, servers, name))
 }
 
-// Coordinated is Local, with ZooKeeper and etcd under make soak.
+// Coordinated opens what Local does, and under make soak also ZooKeeper and etcd.
 func Coordinated(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, coordinated(t, onLocal(t)))
 }
 
-// CoordinatedPostgres is Postgres, with ZooKeeper and etcd under make soak.
+// CoordinatedPostgres opens what Postgres does, and under make soak also ZooKeeper and etcd.
 func CoordinatedPostgres(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, coordinated(t, onPostgres(t)))
@@ -157,7 +157,6 @@ func running(t *testing.T, start func() (*engine.Engine, error)) *engine.Engine 
 	return e
 }
 
-// database creates a database in the MySQL server of e, and returns its URL.
 func database(t *testing.T, e *engine.Engine, name string) string {
 	t.Helper()
 	if err := e.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {

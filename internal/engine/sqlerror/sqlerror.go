@@ -32,7 +32,7 @@ func KindOf(err error) Kind {
 	if kind, said := answer(err); said {
 		return kind
 	}
-	if postgresBroken(err) { // first, since its connect time-out is also a context error
+	if postgresBroken(err) { // checked first, since the time-out of its connects is also a context error
 		return Down
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -92,12 +92,12 @@ func (s *Session) event(e zk.Event) {
 	s.doubt = make(chan struct{})
 }
 
-// handshake limits the wait for the first answer on a connection. After it, the client tries the next
-// server. A server that has just started may accept a connection and never answer. The library would
-// wait for ten receive time-outs, nearly seven times the session time-out.
+// handshake limits the wait for the first answer on a connection. After this time the client tries the next
+// server. A server that has just started may accept a connection and never answer. The library would wait for
+// ten receive time-outs, nearly seven times the session time-out.
 const handshake = 5 * time.Second
 
-// dial is the library's dialer with handshake as the limit of the first answer.
+// dial is the library's dialer, except that it waits for the first answer no longer than handshake.
 func dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	conn, err := net.DialTimeout(network, address, timeout)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// timeout limits the wait for an expected event.
 const timeout = time.Minute
 
 func start(t *testing.T) *localserver.Zookeeper {

@@ -23,7 +23,7 @@ import (
 type Link struct {
 	Addr   string // address for clients, host:port
 	Need   string // the need that the server meets; "" except for lock servers
-	Server string // argument of NewLink, host:port
+	Server string // address of the server, host:port
 	proxy  *toxiproxy.Proxy
 }
 

@@ -23,7 +23,7 @@ import (
 // A ShopProcess is a child process that serves a shop. After a kill it can be restarted as a new process; Start
 // gives it a new address. A ShopProcess is safe for concurrent use.
 type ShopProcess struct {
-	Links Links // to its lock servers; nil if it connects directly
+	Links Links // links to its lock servers; nil if it connects directly
 
 	group   *localserver.Group
 	servers engine.Config
@@ -54,7 +54,7 @@ func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config,
 // Start starts the successor of an ended process, at a new address.
 func (s *ShopProcess) Start(ctx context.Context) error { return s.start(ctx, anyPort) }
 
-// StartAgain is Start at the last address, for clients that know only that.
+// StartAgain is Start at the last address, for clients that know only that address.
 func (s *ShopProcess) StartAgain(ctx context.Context) error {
 	return s.start(ctx, strings.TrimPrefix(s.URL(), "http://"))
 }

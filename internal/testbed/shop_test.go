@@ -18,7 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// echoShop makes this test program a shop that writes each command that it is told.
+// echoShop is the environment variable that makes this test program a shop. The shop writes each command that
+// it receives.
 const echoShop = "TESTBED_TEST_SHOP"
 
 func TestMain(m *testing.M) {

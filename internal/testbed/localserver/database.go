@@ -12,7 +12,7 @@ import (
 type Database interface {
 	URL() string     // the form that --db takes
 	Address() string // host:port
-	Start() error    // restarts it
+	Start() error    // restarts the server
 	Kill() error
 	Signal(sig os.Signal) error
 }

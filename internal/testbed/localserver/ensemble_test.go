@@ -8,7 +8,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// A member is one server of an ensemble.
 type member interface {
 	Kill() error
 	Start() error
@@ -16,7 +15,7 @@ type member interface {
 }
 
 // TestEnsembles: one of three members leads. After its death another one does, and the killed member
-// returns as a follower. A server without others leads only if it is etcd.
+// returns as a follower. A single server calls itself a leader only in etcd.
 func TestEnsembles(t *testing.T) {
 	tier.Soak(t, "needs ZooKeeper and etcd")
 	t.Run("zookeeper", func(t *testing.T) {

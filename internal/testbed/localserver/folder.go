@@ -10,7 +10,7 @@ import (
 // A folder contains the files of one server. They belong to the account that runs the server.
 type folder struct {
 	path string
-	user *account // nil: the user of this process
+	user *account // user that runs the server; nil: the user of this process
 }
 
 // newFolder creates a folder of the group for a server that user runs.
@@ -34,7 +34,6 @@ func (f folder) mkdir(name string) error {
 
 func (f folder) write(name, text string) error { return f.user.write(f.file(name), text) }
 
-// copyData copies the database of another folder.
 func (f folder) copyData(from folder) error {
 	if out, err := exec.Command("cp", "-a", from.data(""), f.data("")).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy the files of %s: %w: %s", from.path, err, out)

@@ -88,7 +88,6 @@ func (c *Galera) Bootstrap() error {
 	return joins.Wait()
 }
 
-// galeraInstall contains the common properties of the nodes of one cluster.
 type galeraInstall struct {
 	server, installer, provider string
 	user                        *account

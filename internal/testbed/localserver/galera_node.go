@@ -68,7 +68,7 @@ func (n *GaleraNode) Start() error {
 	switch {
 	case err != nil:
 		return err
-	case at.seqno < 0: // it has no data and requests the full state
+	case at.seqno < 0: // the node has no data and requests the full state
 		return n.startAs()
 	}
 	return n.startAs("--wsrep-start-position=" + at.String())
@@ -88,7 +88,7 @@ func (n *GaleraNode) bootstrap(at position) error {
 	return n.startAs("--wsrep-new-cluster", "--wsrep-start-position="+at.String())
 }
 
-// forgetView removes the record of the other nodes. With it, a node would wait for all of them.
+// forgetView removes the record of the other nodes. With the record, the node would wait for all other nodes.
 func (n *GaleraNode) forgetView() error {
 	if err := os.Remove(n.in.data("gvwstate.dat")); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -135,7 +135,7 @@ func (n *GaleraNode) recovered() (position, error) {
 
 // A GaleraStatus is the status that a node reports about itself and its cluster.
 type GaleraStatus struct {
-	Ready   bool   // it accepts statements
+	Ready   bool   // whether the node accepts statements
 	Size    int    // number of nodes that it sees, including itself
 	State   string // "Synced", "Donor/Desynced", "Joined", "Initialized", ...
 	Cluster string // "Primary", unless it is cut off

@@ -41,7 +41,7 @@ const Listening = "listening on "
 type Group struct {
 	dir     string
 	janitor *exec.Cmd
-	pipe    *os.File // to the janitor
+	pipe    *os.File // pipe to the janitor
 
 	mu            sync.Mutex
 	children      []*Process

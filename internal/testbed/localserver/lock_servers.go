@@ -55,8 +55,8 @@ type LockServers struct {
 	Redis      RedisService
 	Redlock    []*Redis
 	Zookeeper  []*Zookeeper      // one, or the members of an ensemble
-	Etcd       []*Etcd           // likewise
-	WhyMissing map[string]string // by need: how to install a missing server
+	Etcd       []*Etcd           // one, or the members of a cluster
+	WhyMissing map[string]string // how to install a missing server, by need
 }
 
 // StartLockServers starts the servers of the needs in parallel. redis is the kind of Redis, and redlock

@@ -148,7 +148,7 @@ func initialize(g *Group, server string, in folder) error {
 	install := []string{server, "--initialize-insecure", redoLogSize} // MySQL 8.0 manual, 2.9.1
 	if strings.HasSuffix(server, "mariadbd") {
 		installer := filepath.Join(filepath.Dir(server), "mariadb-install-db")
-		if _, err := os.Stat(installer); err != nil { // Debian has the server in sbin and this in bin
+		if _, err := os.Stat(installer); err != nil { // Debian has the server in sbin and the installer in bin
 			if installer, err = findProgram(getMySQL, "mariadb-install-db"); err != nil {
 				return err
 			}

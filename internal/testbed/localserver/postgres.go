@@ -97,7 +97,7 @@ func (p *Postgres) at(in folder, port int, settings ...string) *Postgres {
 	return other
 }
 
-// postgresAt returns StartPostgres with another default isolation level. It is a setting of the server,
+// postgresAt returns StartPostgres with another default isolation level. The level is a setting of the server,
 // since PgBouncer refuses settings of sessions.
 func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 	return func(g *Group) (*Postgres, error) {

@@ -13,8 +13,9 @@ import (
 // A Replicated is a database that a replica can follow.
 type Replicated interface {
 	Database
-	// Replicate starts a replica that connects to through, an address host:port. It restarts the database. If
-	// synchronous is true, each later COMMIT waits until a replica has it.
+	// Replicate starts a replica that connects to the database over the address host:port in the parameter
+	// through. It restarts the database. If synchronous is true, each later COMMIT waits until a replica has
+	// it.
 	Replicate(through string, synchronous bool) (Replica, error)
 	Alone() error  // ends the wait of COMMIT for a replica
 	Remove() error // removes the server and its files
@@ -27,10 +28,9 @@ type Replica interface {
 	Remove() error // removes the replica and its files
 }
 
-// replicaTimeout limits the time until a replica follows.
 const replicaTimeout = 30 * time.Second
 
-// Replicate copies the files of the server while it is down. Unlike pg_basebackup, this needs no further
+// Replicate copies the files of the server while it is down. Unlike pg_basebackup, a copy needs no further
 // program.
 //
 // Synchronous means a quorum of one, with any replica (PostgreSQL 15 manual, 27.2.8.2). It is set before

@@ -19,7 +19,6 @@ const (
 // PrimaryName is the name of the primary in the sentinels.
 const PrimaryName = "shop"
 
-// sentinelRedis is a primary and its replicas, watched by sentinels.
 type sentinelRedis struct{ nodes, sentinels []*Redis }
 
 // startSentinel starts a primary, its replicas, and the sentinels, which are redis-server in another mode.
@@ -47,7 +46,7 @@ func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	if s.sentinels, err = s.watch(g); err != nil {
 		return nil, err
 	}
-	// Wait until they know each other and both replicas.
+	// Wait until the sentinels know each other and both replicas.
 	return s, await(s.sentinels, "INFO sentinel", fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=%d", first[0].Addr, len(replicas), sentinels), 20*time.Second)
 }
 

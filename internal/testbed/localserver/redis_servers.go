@@ -94,7 +94,7 @@ const ReplicaUser = "replica"
 // SentinelUser is the user of the sentinels on each node.
 const SentinelUser = "sentinel"
 
-// users defines these users in a node's file.
+// users defines ReplicaUser and SentinelUser in a node's configuration file.
 const users = "user " + ReplicaUser + " on >follow +psync +replconf +ping\n" +
 	"user " + SentinelUser + " on >watch &* +@all\n"
 
@@ -108,7 +108,6 @@ func replicated() []string {
 	}
 }
 
-// startRedisNodes starts a redis-server for each environment, in parallel.
 func startRedisNodes(g *Group, env [][]string, config string, settings func(i, port int) ([]string, error)) ([]*Redis, error) {
 	return startAll(len(env), func(i int) (*Redis, error) {
 		return startRedisOn(g, env[i], config, func(port int) ([]string, error) { return settings(i, port) })
@@ -116,7 +115,7 @@ func startRedisNodes(g *Group, env [][]string, config string, settings func(i, p
 }
 
 // do sends one inline command and returns the unparsed answer. It returns an error if the server answers with
-// one.
+// an error.
 func (r *Redis) do(command string) (string, error) {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {

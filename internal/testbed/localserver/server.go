@@ -18,11 +18,11 @@ type Server struct {
 	*Process
 	Addr string // host:port
 
-	name                string // for messages
+	name                string // name for messages
 	group               *Group
 	command             []string
-	env                 []string      // in addition to the variables of this process
-	in                  folder        // also contains the server's log
+	env                 []string      // added to the variables of this process
+	in                  folder        // folder with the server's data and log
 	childrenOwnSessions bool          // each of its children has its own session
 	startTimeout        time.Duration // maximum time until it serves
 	probe               func() error  // returns nil once it serves
@@ -115,7 +115,6 @@ func onFreePort[Server any](g *Group, start func(port int) (Server, error)) (Ser
 	return onFreePorts(g, 1, func(ports []int) (Server, error) { return start(ports[0]) })
 }
 
-// onFreePorts is onFreePort with n ports.
 func onFreePorts[Server any](g *Group, n int, start func(ports []int) (Server, error)) (Server, error) {
 	for tries := 1; ; tries++ {
 		ports := make([]int, n)

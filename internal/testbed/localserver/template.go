@@ -9,8 +9,8 @@ import (
 
 // A template is a folder with the files of a database that has never run. It is in the cache folder of this
 // user, and only this user can read it. A copy takes an eighth of the time that the database needs to create
-// the files. If they contain a password, all servers from this template use it. "" means that the user has no
-// cache folder.
+// the files. If the files contain a password, all servers from this template use it. The empty string means
+// that the user has no cache folder.
 type template string
 
 // secretFile contains the password in the files of a template, if they contain one.
@@ -42,7 +42,7 @@ func (t template) copyTo(in folder) (secret string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	if err := in.copyData(from); err != nil { // it is damaged, or another process has just removed it
+	if err := in.copyData(from); err != nil { // the template is damaged, or another process has just removed it
 		_ = os.RemoveAll(in.data(""))
 		_ = os.RemoveAll(from.path)
 		return "", false
@@ -67,7 +67,7 @@ func (t template) keep(in folder, secret string) {
 		return
 	}
 	to := folder{path: path}
-	if to.write(secretFile, secret) != nil || to.copyData(in) != nil || os.Rename(path, string(t)) != nil { // another process was faster
+	if to.write(secretFile, secret) != nil || to.copyData(in) != nil || os.Rename(path, string(t)) != nil { // another process may have been faster
 		_ = os.RemoveAll(path)
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // TestTemplate: the first server leaves a template, even if several start at once, and the servers after it
 // start from it. A damaged template is replaced. Without a cache folder every server creates its files.
 func TestTemplate(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", "") // before HOME on Linux
+	t.Setenv("XDG_CACHE_HOME", "") // on Linux, it has priority over HOME
 	t.Setenv("HOME", t.TempDir())
 	cache, err := os.UserCacheDir()
 	require.NoError(t, err)

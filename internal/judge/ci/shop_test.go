@@ -166,7 +166,7 @@ func TestCI(t *testing.T) {
 // TestCIOtherCommands: a program has new commands, and its search ends before it finds the break. The
 // baseline's witness shows the break.
 func TestCIOtherCommands(t *testing.T) {
-	tier.Soak(t, "searches a program whose commands differ from the baseline's")
+	tier.Soak(t, "searches a program with commands that the baseline lacks")
 	t.Parallel()
 	r := newRepository(t, "naive")
 	if code, stdout, stderr, _ := r.check(t, nil); code != shoptest.Broken {

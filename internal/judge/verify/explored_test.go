@@ -85,7 +85,7 @@ func TestExploreVaries(t *testing.T) {
 	} {
 		t.Run(c.strategy, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test searches only two of the five strategies")
+				tier.Soak(t, "make test searches only two strategies")
 			}
 			entry, known := lockstrategy.ByName(c.strategy)
 			if !known {

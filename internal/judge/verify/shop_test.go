@@ -17,7 +17,7 @@ import (
 // TestVerifyRedis: a failover by sentinels or by a cluster breaks a plain lease. It breaks neither a lock that
 // replicas confirm nor a fence. Cutting off a primary together with the holder breaks the confirmed lock, too.
 func TestVerifyRedis(t *testing.T) {
-	tier.Soak(t, "starts Redis with sentinels, and a Redis Cluster")
+	tier.Soak(t, "starts sentinels and a Redis Cluster")
 	t.Parallel()
 	for _, c := range []struct {
 		name, flags string
@@ -96,7 +96,7 @@ func TestVerifyElsewhere(t *testing.T) {
 // TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every acknowledged sale. A
 // replica without the last commits has not, which shows that the test detects a loss.
 func TestVerifyPostgres(t *testing.T) {
-	tier.Soak(t, "starts a replica of PostgreSQL and a connection pooler")
+	tier.Soak(t, "starts a PostgreSQL replica and a pooler")
 	t.Parallel()
 	cells := verifies(t, "--local-db postgres --strategy conditional", map[promise.Condition]verdict.Verdict{
 		promise.DBFailover: verdict.Holds, promise.DBFailoverAsync: verdict.Lost, promise.PoolerRestart: verdict.Holds,

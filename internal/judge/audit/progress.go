@@ -119,8 +119,8 @@ func servedAt(answers []Answer) (served []time.Time) {
 	return served
 }
 
-// patienceOf returns the time after which a buyer gives up. That is the shortest wait of a buyer answered busy,
-// except for waits of at most half of the longest one, which admission control has cut short.
+// patienceOf returns the time after which a buyer gives up. That is the shortest wait of a buyer answered busy.
+// Waits of at most half of the longest wait do not count, since admission control has cut them short.
 func patienceOf(answers []Answer) (patience time.Duration) {
 	var longest time.Duration
 	for _, a := range answers {
@@ -204,7 +204,7 @@ func (p Progress) exceeds(silent time.Duration) bool {
 }
 
 // starving returns a reason if no buyer was served for longer than Bound only because of a busy
-// machine, otherwise "". A lock that was kept at the same time would look the same.
+// machine, otherwise "". A lock that was kept meanwhile would not show.
 func (p Progress) starving() string {
 	if p.Stuck() != "" || !p.exceeds(p.Silence) {
 		return ""

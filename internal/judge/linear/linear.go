@@ -117,8 +117,8 @@ func stockModel(stock int64, counts Counts) porcupine.Model {
 }
 
 // Check reports whether some order of the buys explains their answers, for a counter that starts at stock.
-// It leaves out buys answered busy, lock_lost or failed: such an answer says that the stock did not change, and
-// the audit checks that. The result is Unknown after timeout.
+// It leaves out buys answered busy, lock_lost or failed. These answers say that the stock did not change, which
+// the audit checks. The result is Unknown after timeout.
 func Check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result {
 	if counts == Unspecified {
 		return ""

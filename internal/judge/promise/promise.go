@@ -1,6 +1,5 @@
 // Package promise defines the conditions of promises. The catalogue of strategies makes promises
-// under conditions, internal/judge/verify judges them, and internal/fault injects those that are
-// faults.
+// under conditions, internal/judge/verify judges them, and internal/fault injects the faults.
 //
 // A condition is a column of the matrix. There are three kinds: a rush without faults (rush, units,
 // two-products, two-processes), a fault, and an exploration of every schedule of two buyers. The package
@@ -42,7 +41,7 @@ const (
 func Crowds() []Condition { return []Condition{Rush, Units, TwoProducts, TwoProcesses} }
 
 // Played lists the conditions of shops on real servers in display order: the rushes, the faults,
-// and Duplicates. The catalogue makes its promises under these.
+// and Duplicates. The catalogue makes its promises under these conditions.
 func Played() []Condition { return append(append(Crowds(), Faults()...), Duplicates) }
 
 // Explorations lists the explorer's columns in display order.

@@ -19,9 +19,9 @@ type File struct {
 	Format Format
 }
 
-// Check checks, before the long run, that the files can be written and that no two are the same. It changes
-// no file, since a run may end without a result. others contains the path of each other output flag, by the
-// flag's name.
+// Check checks, before the long run, that the files can be written and that no two are the same file. It
+// changes no file, since a run may end without a result. others contains the path of each other output flag, by
+// the flag's name.
 func Check(files []File, others map[string]string) error {
 	flagByPath := map[string]string{}
 	for flag, path := range others {
@@ -150,5 +150,5 @@ func special(path string) bool {
 	return err == nil && !info.Mode().IsRegular()
 }
 
-// errNoReplacing means that the file cannot be replaced by another one, though it may be writable.
+// errNoReplacing means that the file cannot be replaced by a rename, though it may be writable.
 var errNoReplacing = errors.New("it cannot be replaced")

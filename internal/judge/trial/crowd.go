@@ -1,5 +1,5 @@
 // Package trial tests a strategy: it sends a rush to our shops or to a target, with or without a
-// fault, and compares the result with the promise.
+// fault, and compares the result with the promise. A rush sends each strategy a crowd, a burst of buyers.
 //
 //	Crowd -> Open -> Storefront -> Send -> rush.Result
 //
@@ -192,8 +192,8 @@ func (o *Crowd) condition() promise.Condition {
 	return promise.Rush
 }
 
-// whyNoPromise says why the catalogue has no promise for this rush. It returns "" if there is one,
-// or if the strategy is unknown.
+// whyNoPromise says why the catalogue has no promise for this rush. It returns "" if there is a promise, or if
+// the strategy is unknown.
 func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	if !ok || o.Target != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // OneOfEachFamily returns the first strategy of each family that can run on this engine and promises to hold
-// with this number of processes, even if one of them crashes.
+// with this number of processes, even if a process crashes.
 func OneOfEachFamily(e *engine.Engine, processes int) (names []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	have := map[string]bool{}

@@ -144,8 +144,8 @@ func tooFew(f fault.Fault, processes int) string {
 	return ""
 }
 
-// unused says why the rush's fault does not affect a strategy. It returns "" if it does, or if
-// there is no fault.
+// unused says why the rush's fault does not affect a strategy. It returns "" if the fault affects the strategy,
+// or if there is no fault.
 func unused(o *Crowd, name string) string {
 	f, ok := struckBy(o.Fault)
 	if !ok {

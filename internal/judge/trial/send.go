@@ -115,8 +115,8 @@ func crowd(ctx context.Context, o *Crowd, config rush.Config) (rush.Result, erro
 	return rush.RunProducts(ctx, config, []string{o.Product, o.Second}, []int64{o.Stock - o.Stock/2, o.Stock / 2})
 }
 
-// whyUntested says why a crowd could not show a break that is promised under its fault. It returns "" if
-// it could, or if there was no fault.
+// whyUntested says why a crowd could not show a break that is promised under its fault. It returns "" if the
+// crowd could, or if there was no fault.
 func (o *Crowd) whyUntested(bed *Storefront, r rush.Result) string {
 	switch {
 	case o.Fault == "":

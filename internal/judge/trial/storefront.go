@@ -64,8 +64,8 @@ func (s *Storefront) Close() error {
 }
 
 // Open opens the target if there is one. Otherwise it opens an engine and starts the shop: in this process,
-// or in child processes if there are several or the rush is long. token is for the target's admin routes. warn
-// receives warnings about the servers.
+// or in child processes if there are several processes or the rush is long. token is for the target's admin
+// routes. warn receives warnings about the servers.
 func Open(ctx context.Context, o *Crowd, config engine.Config, token string, warn func(string)) (*Storefront, error) {
 	s := &Storefront{Engine: "target", Missing: map[string]string{}}
 	if o.Target != "" {
@@ -153,8 +153,8 @@ func (s *Storefront) serveHere(e *engine.Engine, flags web.Config) error {
 }
 
 // ServeChildren starts n `shop serve` processes of this binary on the engine's servers, each with its own
-// pool and memory. If record is not nil, it receives each line of their histories, the children also accept
-// commands to stop buyers, and their links to the servers can be cut.
+// pool and memory. If record is not nil, it receives each line of their histories. The children then also
+// accept commands to stop buyers, and their links to the servers can be cut.
 func (s *Storefront) ServeChildren(ctx context.Context, e *engine.Engine, f web.Config, n int, record func(process int, line []byte)) error {
 	group, err := localserver.NewGroup()
 	if err != nil {

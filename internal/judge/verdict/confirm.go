@@ -65,9 +65,9 @@ func Confirm[T any, P Play[T]](play func() (T, error)) (T, error) {
 }
 
 // confirmed combines two plays, the first of which contradicts its promise only by its timing. If the second
-// shows something else, the result is inconclusive and keeps the details of the first, since the machine may
-// have stood still. If the second shows the same, or a violation that does not depend on timing, the result is
-// the second.
+// play shows something else, the result is inconclusive and keeps the details of the first play, since the
+// machine may have stood still. If the second shows the same verdict, or a violation that does not depend on
+// timing, the result is the second play.
 func confirmed[T any, P Play[T]](first, second P) P {
 	_, before := first.Judged()
 	_, got := second.Judged()

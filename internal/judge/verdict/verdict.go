@@ -23,9 +23,8 @@ const (
 	Inconclusive    Verdict = "inconclusive"    // no violation, but the run could not have shown one
 )
 
-// Keeps reports whether got keeps the promise. Oversold also keeps the promise Drifted, and the reverse:
-// both show lost updates, and the numbers of the run decide which of the two appears. Inconclusive keeps no
-// promise.
+// Keeps reports whether got keeps the promise. Oversold also keeps the promise Drifted, and Drifted keeps the
+// promise Oversold, since both show lost updates. Inconclusive keeps no promise.
 func (promise Verdict) Keeps(got Verdict) bool {
 	if promise == Oversold || promise == Drifted {
 		return got == Oversold || got == Drifted

@@ -16,8 +16,8 @@ type LockRules struct {
 }
 
 // judgeLock judges the history of the lock: when it was acquired, released, and known to be lost.
-// If the cell already has a violation of stock or records, judgeLock keeps that one, since it says
-// more. If the strategy reports no lock, there is nothing to judge.
+// If the cell already has a violation of stock or records, judgeLock keeps it, since it says more. If the
+// strategy reports no lock, there is nothing to judge.
 //
 // All processes run on one machine, so their times are comparable. A holder reports the lock after it
 // acquires it and before it releases it, so reports that overlap prove two holders. Only a loss may be reported
@@ -44,9 +44,9 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// overlapping returns two overlaps of holdings: the first that proves two holders, and the first that does not,
-// because the old holder may have reported its loss late. A buyer in a killed process counts as no holder, since
-// it cannot write.
+// overlapping returns the first overlap of holdings that proves two holders. It also returns the first overlap
+// that proves nothing, because the old holder may have reported its loss late. A buyer in a killed process
+// counts as no holder, since it cannot write.
 func overlapping(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
@@ -76,8 +76,8 @@ func lost(holdings []Holding) *Holding {
 	return nil
 }
 
-// judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. That is a violation,
-// even if the stock is right by luck. If known is true, the lock is known to do that, and it is no violation.
+// judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. The deletion is a
+// violation even if the stock is right by luck, unless the lock is known for it (the parameter known).
 func judgeForeignRelease(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
 	if known {

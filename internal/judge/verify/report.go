@@ -18,7 +18,7 @@ import (
 // A Report is the result of `shop verify`, as --json writes it.
 type Report struct {
 	Engine     string    `json:"engine"`            // "target" for a service that already runs
-	Target     string    `json:"target,omitempty"`  // address of that service
+	Target     string    `json:"target,omitempty"`  // address of the running service
 	Server     string    `json:"server,omitempty"`  // the database's product and version, on the local engine
 	Redis      string    `json:"redis,omitempty"`   // topology of Redis, on the local engine; "" for one server
 	Command    string    `json:"command,omitempty"` // command of the run, without its output flags

@@ -44,8 +44,8 @@ const (
 	wayJitter = 25 * time.Millisecond
 )
 
-// finishTimeout is how long a service may take to complete the buys of clients that have hung up,
-// after it has served a whole later burst.
+// finishTimeout is how long a service may take to complete the buys of clients that have hung up. It begins
+// after the answers to a later burst.
 const finishTimeout = 10 * time.Second
 
 // Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so that an

@@ -1,5 +1,5 @@
 // Package verify judges strategies under conditions. A cell is one strategy under one condition, with the
-// promised verdict, the observed verdict, and the evidence.
+// promised verdict, the observed verdict, and the evidence. A play is one run of a cell.
 //
 //	Config.Embedded, Config.Local or Config.At -> each cell: verdict.Confirm -> one play -> Report
 //	one play: fault.Testbed.Play, a rush, or the explorer -> stock and records, answers, history -> verdict

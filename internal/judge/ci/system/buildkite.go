@@ -20,7 +20,7 @@ func buildkite() System {
 			if style == "" {
 				style = "error"
 			}
-			// The step's ID replaces a missing key. An annotation replaces an earlier one with the same
+			// The step's ID replaces a missing key. An annotation replaces an earlier annotation with the same
 			// context.
 			annotation := []string{"shop-ci", cmp.Or(p.Env("BUILDKITE_STEP_KEY"), p.Env("BUILDKITE_STEP_ID")), p.Folder, p.Result.Shard}
 			cmd := exec.CommandContext(ctx, "buildkite-agent", "annotate", "--style", style, "--context", strings.TrimSpace(strings.Join(annotation, " ")))

@@ -21,7 +21,7 @@ type System struct {
 	Publish func(ctx context.Context, p Publication) []error // the returned list may contain nil
 }
 
-// Systems returns the systems with an interface for results. Others, such as Jenkins, read the files.
+// Systems returns the systems with an interface for results. Other systems, such as Jenkins, read the files.
 func Systems() []System {
 	return []System{
 		gitHub(),

@@ -83,9 +83,9 @@ func (t Times) unserved(a buyers.Answer) bool {
 	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
 }
 
-// heldUp returns the reason why buyers of another product were not served: the result stalled if the holder
-// blocked them, or the result missed if the cause may also be a slow machine or an error. It subtracts the
-// delays of this process from the first buyer's time.
+// heldUp says why buyers of another product were not served. It returns the reason as stalled if the holder
+// blocked them, and as missed if a slow machine or an error may be the cause. It subtracts the delays of this
+// process from the first buyer's time.
 func heldUp(meanwhile, afterwards []buyers.Answer, times Times, starved pulse.Delays) (stalled, missed string) {
 	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
 	slowest := time.Duration(0)

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A Field is the environment of an injection: a Testbed or a RunningRush. In both, the fault stops a buyer
-// of the first process while other buyers buy elsewhere.
+// A Field is the environment of an injection: a Testbed or a RunningRush. The fault stops a buyer of the first
+// process while other buyers buy elsewhere.
 type Field interface {
 	setting() Setting
 

@@ -64,7 +64,6 @@ func (t *Testbed) staysHeld(ctx context.Context, until time.Time) bool {
 	return !ended
 }
 
-// seen waits for an event of a buyer, but no longer than timeout.
 func seen(ctx context.Context, t *Testbed, timeout time.Duration, purchaser string, kinds ...history.Kind) (history.Event, bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 )
 
 // nodeRestart kills one node of the bare majority that granted the holder's lock, and restarts it empty.
-// Together with the minority, which has no lock either, it can give another buyer a majority.
+// The emptied node and the minority, which never had the lock, can give another buyer a majority.
 func nodeRestart() Fault {
 	return Fault{
 		Name: "node-restart", About: "a bare majority of the Redlock nodes has granted the lock, and one of them restarts empty",

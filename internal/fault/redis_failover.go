@@ -14,9 +14,8 @@ import (
 )
 
 // redisFailover kills the primary and promotes a replica. The replica's link was cut before the
-// holder took its lock: replication is asynchronous, so any failover may do this (Redis
-// documentation, "Distributed Locks with Redis", "Why Failover-based Implementations Are Not
-// Enough").
+// holder took its lock. Replication is asynchronous, so any failover may lose writes like this (Redis
+// documentation, "Distributed Locks with Redis", "Why Failover-based Implementations Are Not Enough").
 func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "Redis fails over to a replica that lacks the last writes",

@@ -97,8 +97,8 @@ func forgot(server string, before, after map[string]string) (proof string, _ err
 const mark = "oversell:struck"
 
 // forget restarts a server in a running rush and returns how many keys of the product it had. It returns
-// ErrMissed if there were none, or if the server kept its data. The buyers of the rush write the product's keys
-// again at once, so forget checks the key mark, which they do not write.
+// ErrMissed if there were no keys, or if the server kept its data. The buyers of the rush write the product's
+// keys again at once, so forget checks the key mark, which they do not write.
 func forget(ctx context.Context, server engine.Restartable, product string) (keys int, err error) {
 	had, err := keysOf(ctx, server.Address(), product)
 	switch {

@@ -27,7 +27,7 @@ type ToldProcess interface {
 }
 
 // A RunningRush lets a fault act on one burst of a rush's buyers, from the restock on. It knows the stopped
-// buyer and the sales of the others. Its methods may be called by several goroutines.
+// buyer and the sales to other buyers. Its methods may be called by several goroutines.
 type RunningRush struct {
 	Engine  *engine.Engine
 	First   ToldProcess

@@ -58,8 +58,8 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	return shop, nil
 }
 
-// lockServers returns the servers of a shop: only those that the strategy needs, so that a slow disk under
-// the others cannot delay the shop. If ensembles is true, ZooKeeper and etcd have several members.
+// lockServers returns the servers of a shop: only those that the strategy needs, so that the slow disk of
+// another server cannot delay the shop. If ensembles is true, ZooKeeper and etcd have several members.
 func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine.Config, []engine.LockServer) {
 	var names []string
 	for _, need := range needs {

@@ -20,7 +20,7 @@ func slowSection() Fault {
 }
 
 // outlastLease also stops a second buyer, for less than that buyer's lease. Meanwhile the holder releases
-// the lock, and a third buyer tries to get it. A release that does not check whose lock it is lets the third
+// the lock, and a third buyer tries to get it. A release that does not check the lock's owner lets the third
 // buyer in.
 func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {

@@ -41,7 +41,7 @@ func RushTimes() Times {
 	return Times{Wait: s.Wait, Lease: s.LeaseTTL}
 }
 
-// Reach is the maximum time for which a fault keeps the holder stopped until another buyer gets the lock: the
+// Reach is the maximum time for which the holder stays stopped until another buyer gets the lock. It covers the
 // holder's lease, and the time until the slowest server notices that the lease has expired.
 func (t Times) Reach() time.Duration { return 2*t.Lease + 500*time.Millisecond }
 

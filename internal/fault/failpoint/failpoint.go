@@ -1,6 +1,6 @@
 // Package failpoint stops one buyer inside a shop. The buyer then holds its lock, and no other buyer can see
-// its write yet. The package does nothing unless `shop serve` is started with the hidden flag --failpoints.
-// `shop verify` does that with its child processes.
+// its write yet. The package does nothing unless `shop serve` is started with the hidden flag --failpoints, as
+// `shop verify` starts its child processes.
 //
 // The failpoints are in the database driver and in the observer of lock events. Strategies do not
 // know of them:

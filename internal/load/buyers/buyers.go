@@ -43,7 +43,7 @@ type Buyer struct {
 	Units   int64  // ordered units; 0 means 1
 	Product string // "" means the sender's product
 	// Key is an Idempotency-Key. A request with a key is a POST with the order in the query and
-	// as JSON, since services read one or the other. A request without a key is a GET.
+	// as JSON, since some services read the query and others the JSON. A request without a key is a GET.
 	Key string
 	// HangUp is the time from sending the request until the buyer closes the connection. 0: the buyer waits for
 	// the answer.

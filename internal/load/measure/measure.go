@@ -37,7 +37,7 @@ type Round struct {
 	FirstNo   string        // the first answer without a sale; "" if there is none
 
 	// Others is the number of processors that other programs used. The shop and its servers must be children of
-	// this process; otherwise they count as other programs. 0 on systems other than Linux.
+	// this process; otherwise they count as other programs. Others is 0 on systems other than Linux.
 	Others float64
 }
 

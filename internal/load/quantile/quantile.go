@@ -9,9 +9,9 @@ import "math"
 // rounding bounds the error of a share such as 0.99 times a whole number.
 const rounding = 1e-9
 
-// Of returns the quantile q (0 to 1) of sorted values by the nearest rank: the smallest value such
-// that at least the share q of the values is not above it. 0.5 is the median and 1 the maximum. Of
-// returns the zero value if there are no values.
+// Of returns the quantile q (0 to 1) of sorted values by the nearest rank. This is the smallest value for which
+// at least the share q of the values is not above it. 0.5 is the median and 1 the maximum. Of returns the zero
+// value if there are no values.
 //
 // Source: Hyndman and Fan, Sample Quantiles in Statistical Packages, The
 // American Statistician 50 (1996), definition 1.

@@ -29,7 +29,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	for i := range orders {
 		name := fmt.Sprintf("%s-%05d", run, i)
 		orders[i] = buyers.Buyer{Name: name, Key: name}
-		if i%2 == 1 { // the shop chooses the name, the same one for each request
+		if i%2 == 1 { // the shop chooses the name, the same name for each request
 			orders[i].Name = ""
 		}
 	}

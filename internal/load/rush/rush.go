@@ -47,7 +47,7 @@ type Config struct {
 	LetsWait bool          // the service lets each buyer wait, as long as no fault takes effect
 	Patience time.Duration // buyers honor Retry-After if it is above 0; see buyers.Sender
 	Progress func(answered int)
-	Send     Generator // sends the burst; nil: buyers.Sender.AtOnce. It excludes Duration.
+	Send     Generator // sends the burst; nil: buyers.Sender.AtOnce. It must be nil if Duration is set.
 	Inside   Inside    // buyers that may be buying during a restock
 	// Counts says how exactly "left" in a receipt reflects the stock. Unspecified: rush does not look
 	// for an order of the buys that explains the answers.

@@ -14,7 +14,7 @@ import (
 // A Report contains the results of one command. It is the JSON document of shop rush.
 type Report struct {
 	Engine    string   `json:"engine"`           // "target" for a running service
-	Target    string   `json:"target,omitempty"` // address of that service
+	Target    string   `json:"target,omitempty"` // address of the running service
 	Server    string   `json:"server,omitempty"` // product and version of the database, and its isolation level if that can differ
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`

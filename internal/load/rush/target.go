@@ -152,8 +152,8 @@ type TargetStrategy struct {
 	Promise   map[string]verdict.Verdict `json:"promise"`   // promised verdict by condition; may be empty
 }
 
-// Strategies returns the target's list of strategies, or nil if it has no such route. It
-// returns an error if the target does not answer.
+// Strategies returns the target's list of strategies, or nil if the target has no route /strategies. It returns
+// an error if the target does not answer.
 func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

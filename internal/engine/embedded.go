@@ -72,7 +72,7 @@ func (r embeddedRedis) Kill() error {
 	return nil
 }
 
-// Start starts it again at the same address.
+// Start restarts the server at the same address.
 func (r embeddedRedis) Start() error { return r.StartAddr(r.addr) }
 
 // tempDir creates a folder that is removed with the engine. Except on Windows, a janitor also removes

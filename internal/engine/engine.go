@@ -293,8 +293,8 @@ func inTime(question func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// pingRedlock returns nil if a majority of the nodes answers. It waits for all of them until ctx ends, since
-// the caller may then add a hook to a client, which must not happen during a question.
+// pingRedlock returns nil if a majority of the nodes answers. It waits for all nodes until ctx ends. Afterwards
+// the caller may add a hook to a client, which must not happen during a ping.
 func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {

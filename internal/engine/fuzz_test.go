@@ -33,7 +33,7 @@ func FuzzHosts(f *testing.F) {
 	})
 }
 
-// FuzzDetours: String returns a text with the same meaning as the parsed one.
+// FuzzDetours: String returns a text with the same meaning as the parsed text.
 func FuzzDetours(f *testing.F) {
 	f.Add("a:1=b:2,c:3=d:4")
 	f.Add("[::1]:1=b:2")

@@ -141,7 +141,7 @@ func askGalera(ctx context.Context, e *Engine) (certifies bool, _ error) {
 // Sessions use the server's default isolation level unless the URL sets one.
 func askReads(ctx context.Context, e *Engine) error {
 	var level struct{ Value string }
-	const named = "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // the latter until MariaDB 11.1
+	const named = "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // MariaDB uses tx_isolation until 11.1
 	if err := e.Admin.WithContext(ctx).Raw(named).Scan(&level).Error; err != nil {
 		return fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// connection is the test's own connection to a node of a cluster.
 func connection(t *testing.T, e *engine.Engine) *sql.Conn {
 	t.Helper()
 	pool, err := e.DB.DB()

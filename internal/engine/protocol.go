@@ -9,7 +9,6 @@ import (
 // A URL may name the port of another kind of server. A MySQL server sends the first message, and a PostgreSQL
 // server waits for one. So a MySQL client and a PostgreSQL server would wait for each other forever.
 
-// greetingTimeout limits the wait for the first bytes of a server.
 const greetingTimeout = time.Second
 
 // isMySQL reports whether the server sends MySQL's greeting: packet number 0 with protocol version 10

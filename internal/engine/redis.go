@@ -144,7 +144,6 @@ func (c Config) answerTime() time.Duration {
 	return min(max(c.Wait/2, 50*time.Millisecond), 2*time.Second)
 }
 
-// redisDialer is the dialer of the library, with detours.
 func (c Config) redisDialer(o *redis.Options) dialFunc {
 	dial := redis.NewDialer(o)
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

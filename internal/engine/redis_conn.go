@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// A dialFunc opens a connection of a Redis client.
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // answered returns a variant of dial. On its connections an answer may take answerTime, even if the deadline

@@ -24,7 +24,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// openRedis opens an engine with a Redis on a SQLite file of the test's own.
 func openRedis(t *testing.T, url string) (*engine.Engine, error) {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Config{

@@ -43,7 +43,7 @@ type Dialect struct {
 }
 
 // NamedLocks is the capability to lock a name for one buyer. A strategy names the capabilities that
-// it needs, and a database those that it lacks.
+// it needs, and a database names the capabilities that it lacks.
 const NamedLocks = "named-locks"
 
 // SkipLocked is the capability of SELECT ... FOR UPDATE SKIP LOCKED, which skips rows that other

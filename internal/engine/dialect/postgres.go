@@ -5,8 +5,7 @@ import "strings"
 // Postgres is the name of PostgreSQL and of servers with its protocol.
 const Postgres = "postgres"
 
-// PostgreSQL with another default isolation level of its sessions. The catalogue has separate
-// promises for these.
+// Names of PostgreSQL with other default isolation levels, for which the catalogue has separate promises.
 const (
 	PostgresRepeatableRead = Postgres + "-repeatable-read"
 	PostgresSerializable   = Postgres + "-serializable"
@@ -14,7 +13,7 @@ const (
 
 // PostgresAt returns the name of PostgreSQL with a default_transaction_isolation.
 func PostgresAt(isolation string) string {
-	if isolation == "read committed" || isolation == "read uncommitted" { // in PostgreSQL both are the same
+	if isolation == "read committed" || isolation == "read uncommitted" { // in PostgreSQL both levels are the same
 		return Postgres
 	}
 	return Postgres + "-" + strings.ReplaceAll(isolation, " ", "-")

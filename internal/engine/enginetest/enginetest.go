@@ -58,7 +58,7 @@ func Embedded(t *testing.T) *engine.Engine {
 }
 
 // EmbeddedWith opens an embedded engine with these lock servers, of engine.LockServerNeeds. The explorer is
-// faster without those that a strategy does not need.
+// faster without servers that a strategy does not need.
 func EmbeddedWith(t *testing.T, needs []string) *engine.Engine {
 	t.Helper()
 	return open(t, engine.Config{Name: engine.Embedded, Needs: needs, Wait: Wait, Conns: 16})

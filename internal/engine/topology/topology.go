@@ -1,5 +1,5 @@
 // Package topology names the topologies of Redis. The promises of the catalogue use these names, the
-// engine detects the topology, and some faults apply to only one.
+// engine detects the topology, and some faults apply to only one topology.
 package topology
 
 import (

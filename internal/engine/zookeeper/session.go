@@ -33,7 +33,7 @@ type Session struct {
 // Open begins to connect to one of hosts and returns before it is connected. A host is "host:port",
 // with 2181 as the default port. The last host may end in a path, which becomes Session.Root, as in
 // ZooKeeper's own connection strings. timeout is the time for which ephemeral nodes outlive their
-// client; the server may choose another one.
+// client; the server may choose another time.
 func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host; use host:2181")

@@ -20,8 +20,8 @@ type Set struct {
 }
 
 // Borrow returns a set of servers, and waits until one is free. It returns nil if testservers does not run. The
-// set belongs to the caller as long as the caller keeps it. A test binary must borrow only one, since a second
-// may never become free.
+// set belongs to the caller as long as the caller keeps it. A test binary must borrow only one set, since a
+// second set may never become free.
 func Borrow() (*Set, error) {
 	address := os.Getenv(Variable)
 	if address == "" {

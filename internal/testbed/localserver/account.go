@@ -16,8 +16,8 @@ type account struct {
 	uid, gid int
 }
 
-// notRoot returns the account for a program that refuses to run as root: nil if this process does not
-// run as root, otherwise the first of names that exists on this machine.
+// notRoot returns the account for a program that refuses to run as root. It returns nil if this process does
+// not run as root, otherwise the first named account that exists on this machine.
 func notRoot(names ...string) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil //nolint:nilnil // nil is a valid account

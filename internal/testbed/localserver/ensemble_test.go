@@ -14,7 +14,7 @@ type member interface {
 	Leads() bool
 }
 
-// TestEnsembles: one of three members leads. After its death another one does, and the killed member
+// TestEnsembles: one of three members leads. After its death another member leads, and the killed member
 // returns as a follower. A single server calls itself a leader only in etcd.
 func TestEnsembles(t *testing.T) {
 	tier.Soak(t, "needs ZooKeeper and etcd")

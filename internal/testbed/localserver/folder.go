@@ -13,7 +13,6 @@ type folder struct {
 	user *account // user that runs the server; nil: the user of this process
 }
 
-// newFolder creates a folder of the group for a server that user runs.
 func (g *Group) newFolder(name string, user *account) (folder, error) {
 	dir, err := g.Dir(name)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 // Members is the size of the smallest ensemble that can lose a member and continue.
 const Members = 3
 
-// startAll starts n members in parallel. After an error it ends those that have started.
+// startAll starts n members in parallel. After an error it ends the started members.
 func startAll[M interface {
 	comparable
 	Kill() error

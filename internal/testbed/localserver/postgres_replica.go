@@ -33,8 +33,8 @@ const replicaTimeout = 30 * time.Second
 // Replicate copies the files of the server while it is down. Unlike pg_basebackup, a copy needs no further
 // program.
 //
-// Synchronous means a quorum of one, with any replica (PostgreSQL 15 manual, 27.2.8.2). It is set before
-// the server is back, so that it applies to every COMMIT.
+// Synchronous means a quorum of one, with any replica (PostgreSQL 15 manual, 27.2.8.2). The setting is made
+// before the server is back, so that it applies to every COMMIT.
 func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) {
 	// SIGINT rolls back open transactions; SIGTERM alone would wait for them (manual, 19.5).
 	if err := errors.Join(p.Signal(syscall.SIGINT), p.Stop(replicaTimeout)); err != nil {
@@ -82,7 +82,7 @@ func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) 
 	return replica, p.await("a replica follows", "SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = '"+state+"'")
 }
 
-// Alone makes every COMMIT wait for no replica, including those that already wait.
+// Alone lets every COMMIT return without a replica, including COMMITs that already wait.
 func (p *Postgres) Alone() error {
 	ctx, cancel := context.WithTimeout(context.Background(), replicaTimeout)
 	defer cancel()

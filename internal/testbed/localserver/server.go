@@ -106,7 +106,6 @@ func lastWords(file string) string {
 	return words[max(0, len(words)-600):]
 }
 
-// errPortTaken reports that another process took the port first.
 var errPortTaken = errors.New("the port that was free is taken")
 
 // onFreePort starts a server on a free port, which then belongs to the group. If another process takes
@@ -144,9 +143,9 @@ func FreePort() (int, error) {
 	return port, reserved.Close()
 }
 
-// freePort returns a port that no other group of this machine uses, even if the servers of that group are down
-// for a moment: each group keeps a UDP socket on each of its ports. No server here uses UDP, and the kernel
-// closes the socket however the process ends.
+// freePort returns a port that no other group of this machine uses. Each group keeps a UDP socket on each of
+// its ports, even while its servers are down. No server here uses UDP, and the kernel closes the socket however
+// the process ends.
 func freePort() (int, net.PacketConn, error) {
 	for tries := 1; ; tries++ {
 		port := 15_000 + rand.IntN(17_000)

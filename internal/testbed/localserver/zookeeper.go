@@ -105,8 +105,8 @@ func zookeeperClassPath() (string, error) {
 	return "", fmt.Errorf("zookeeper: %w; get it with: %s", ErrMissing, installZookeeper)
 }
 
-// ping returns nil if the server serves clients. It does not use "ruok", since a server without a leader answers
-// that.
+// ping returns nil if the server serves clients. It does not use "ruok", since even a server without a leader
+// answers that command.
 func (z *Zookeeper) ping() error {
 	answer, err := z.srvr()
 	if err == nil && !strings.HasPrefix(answer, "Zookeeper version") {

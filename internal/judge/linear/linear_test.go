@@ -110,7 +110,7 @@ func TestReserves(t *testing.T) {
 // TestUnknown: a history that is not decided in time is Unknown, never Yes.
 func TestUnknown(t *testing.T) {
 	buys := []Buy{{Call: time.UnixMilli(2000), Return: time.UnixMilli(2001), Outcome: purchase.SoldOut}} // refused although one unit is left
-	for i := range int64(60) {                                                                           // all equal and at once
+	for i := range int64(60) {                                                                           // equal buys at the same time
 		buys = append(buys, Buy{Call: time.UnixMilli(i), Return: time.UnixMilli(1000 + i), Outcome: purchase.Sold})
 	}
 	if got := Check(buys, 61, Exactly, 50*time.Millisecond); got != Unknown {

@@ -17,7 +17,7 @@ type Document struct {
 	Title   string    // one line
 	Lead    string    // a sentence about the run and its servers, without its full stop
 	Sums    []Sum     // the totals
-	Started time.Time // zero if irrelevant
+	Started time.Time // start of the run; zero if irrelevant
 	Took    time.Duration
 	Alarm   string // why the result is incomplete; "" if it is complete
 

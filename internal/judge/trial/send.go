@@ -43,7 +43,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	} else { // the service has a wait of its own, which is unknown
 		config.Timeout *= 2
 	}
-	if o.Target != "" || o.Shops.Admission { // without them, the shop must let its buyers wait
+	if o.Target != "" || o.Shops.Admission { // without admission control, our shops must let their buyers wait
 		config.Patience = o.Shops.Settings.Wait
 	}
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }

@@ -112,8 +112,8 @@ func command(e *engine.Engine, entry lockstrategy.Entry) string {
 }
 
 // parts returns explore.Config.Parts. A strategy that divides the stock sells from several rows (parts), and
-// the search must show conflicts at these rows. So the units start there: in the product's own row, all buyers
-// would first conflict at that row.
+// the search must show conflicts at these rows. So the units start in the parts. From the product's own row,
+// the first buyer would have to move them, and all buyers would conflict at that row.
 func parts(entry lockstrategy.Entry) int64 {
 	if entry.Left != nil {
 		return 2

@@ -13,7 +13,7 @@ import (
 type job struct {
 	strategy Strategy
 	name     promise.Condition
-	fault    fault.Fault // zero for a rush
+	fault    fault.Fault // zero if the condition is a rush
 
 	play, plays int // number of this play, and of all plays; both 0 if there is only one
 }

@@ -94,7 +94,7 @@ func TestVerifyElsewhere(t *testing.T) {
 }
 
 // TestVerifyPostgres covers the faults of PostgreSQL only. A synchronous replica has every acknowledged sale. A
-// replica without the last commits has not, which shows that the test detects a loss.
+// replica without the last commits lacks sales, which shows that the test detects a loss.
 func TestVerifyPostgres(t *testing.T) {
 	tier.Soak(t, "starts a PostgreSQL replica and a pooler")
 	t.Parallel()

@@ -38,7 +38,7 @@ const (
 	Verify  = "verify"  // one strategy of a running service under one condition
 )
 
-// A Status says how urgently a check needs the reader.
+// A Status says how urgent a check is for the reader.
 type Status string
 
 // The statuses, the most urgent first.
@@ -93,7 +93,7 @@ type Attempt struct {
 type BreakingSchedule struct {
 	Replay  string          `json:"replay"`            // replay string
 	File    string          `json:"file,omitempty"`    // file that --replay takes; "" if the schedule cannot be saved
-	Command string          `json:"command"`           // runs it again
+	Command string          `json:"command"`           // runs the schedule again
 	Rules   []string        `json:"rules"`             // broken rules of `never`; empty if the answers are wrong
 	Saved   *schedule.Saved `json:"saved,omitempty"`   // content of File
 	Steps   []witness.Step  `json:"steps,omitempty"`   // steps with the servers' answers

@@ -47,5 +47,5 @@ func (e *etcdLeases) gone(ctx context.Context, p place) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return lease.TTL < 0 && key.Count == 0, nil // -1: the lease does not exist
+	return lease.TTL < 0 && key.Count == 0, nil // a TTL of -1 means that the lease does not exist
 }

@@ -147,7 +147,7 @@ func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error 
 		}
 		c := back.redis.client()
 		defer c.Close()
-		pause := c.Do(ctx, "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE") // until promote kills this server
+		pause := c.Do(ctx, "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE") // lasts until promote kills this server
 		if err := errors.Join(pause.Err(), back.caughtUp(ctx), back.promote(ctx, links)); err != nil {
 			return err
 		}

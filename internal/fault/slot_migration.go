@@ -17,8 +17,8 @@ import (
 // slotMigration moves the slots of the product's keys to another primary while the holder is stopped at its
 // COMMIT. It moves the keys first, so that the old primary answers ASK, and then the slots, so that it answers
 // MOVED (Redis cluster specification, "Cluster live reconfiguration"). A key keeps its remaining time to live.
-// The lease must not end meanwhile, or the end of the lease, and not the fault, would let another buyer in. A
-// lock that is renewed every third of its lease is renewed after the migration, too.
+// The lease must not end meanwhile. Otherwise its end, and not the fault, would let another buyer in. A lock
+// that is renewed every third of its lease is renewed after the migration, too.
 func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,

@@ -26,12 +26,12 @@ type Load struct {
 	Product  string
 	Buyers   int
 	WarmUp   time.Duration // time whose sales do not count
-	Duration time.Duration // counted, above 0
+	Duration time.Duration // time whose sales count, above 0
 }
 
 // A Round is the result of a load.
 type Round struct {
-	PerSecond float64       // sales
+	PerSecond float64       // sales per second
 	P50, P99  time.Duration // time from request to answer, of successful buyers
 	Refused   float64       // share of answers without a sale
 	FirstNo   string        // the first answer without a sale; "" if there is none
@@ -56,7 +56,7 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 	begin := time.Now().Add(l.WarmUp)
 	end := begin.Add(l.Duration)
 	var beside errgroup.Group
-	var others float64 // in milliseconds
+	var others float64 // processor time of other programs, in milliseconds
 	beside.Go(func() (err error) {
 		if runtime.GOOS == "linux" {
 			others, err = othersBetween(ctx, begin, end)
@@ -75,7 +75,7 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 		return Round{}, err
 	}
 	r, refused := Round{Others: max(0, others) / float64(l.Duration.Milliseconds())}, 0
-	var waits []time.Duration // of successful buyers
+	var waits []time.Duration // waits of successful buyers
 	for _, a := range answers {
 		switch {
 		case a.End.Before(begin) || a.End.After(end):

@@ -61,7 +61,7 @@ func (i *interrupted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestRestAfterAFault: after a fault, a burst asks for the units that are left. It shows whether they can still
-// be sold, and whether the shop sells more than these.
+// be sold, and whether the shop sells more than these units.
 func TestRestAfterAFault(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -45,7 +45,7 @@ type Config struct {
 	Lease    time.Duration // lease of the service's locks; 0: unknown
 	Healthy  bool          // every server of the service is known to run, as long as no fault takes effect
 	LetsWait bool          // the service lets each buyer wait, as long as no fault takes effect
-	Patience time.Duration // buyers honor Retry-After if it is above 0; see buyers.Sender
+	Patience time.Duration // if above 0, buyers honor Retry-After; see buyers.Sender
 	Progress func(answered int)
 	Send     Generator // sends the burst; nil: buyers.Sender.AtOnce. It must be nil if Duration is set.
 	Inside   Inside    // buyers that may be buying during a restock

@@ -60,7 +60,7 @@ func TestStalled(t *testing.T) {
 			t.Parallel()
 			k := &keeping{crowds: c.crowds, wait: 4200 * time.Millisecond} // a short stall of the machine must not double it
 			config := rushAt(t, k)
-			config.Lease = 2 * time.Second // for a short bound, so most of the wait may pass without a processor
+			config.Lease = 2 * time.Second // so short that a stall shows even if most of the wait passes without a processor
 			r, err := verdict.Confirm(func() (Result, error) { return Run(t.Context(), config) })
 			if err != nil || r.Verdict != c.want || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)

@@ -99,7 +99,7 @@ func (n node) settle(ctx context.Context) error {
 	alive, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	if pool.PingContext(alive) != nil {
-		return nil // dead
+		return nil // the node is dead
 	}
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()

@@ -265,7 +265,7 @@ func answerless(t *testing.T) (addr string, got *atomic.Int64) {
 				got.Add(1)
 				return
 			}
-			_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
+			_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // answer to HELLO
 		}
 	}), got
 }

@@ -64,7 +64,7 @@ func TestWaitIsBounded(t *testing.T) {
 				return
 			}
 			if !strings.Contains(strings.ToLower(string(buffer[:n])), "wait") {
-				_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // HELLO
+				_, _ = conn.Write([]byte("-ERR unknown command\r\n")) // answer to HELLO
 			}
 		}
 	})
@@ -75,7 +75,7 @@ func TestWaitIsBounded(t *testing.T) {
 		_, err := topology.Wait(t.Context(), conn, 1, 10*time.Millisecond)
 		return err
 	})
-	if took := time.Since(start); err == nil || took > 9*time.Second { // redis.Conn.Wait gives up after 10
+	if took := time.Since(start); err == nil || took > 9*time.Second { // redis.Conn.Wait gives up after 10 s
 		t.Errorf("%v after %s", err, took)
 	}
 }

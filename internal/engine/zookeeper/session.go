@@ -40,7 +40,7 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	}
 	hosts = slices.Clone(hosts)
 	last := &hosts[len(hosts)-1]
-	if strings.Contains(*last, "//") { // a URL
+	if strings.Contains(*last, "//") { // no host:port, but a URL
 		return nil, checkHost(*last)
 	}
 	host, root, _ := strings.Cut(*last, "/")

@@ -68,7 +68,7 @@ func (s *ShopProcess) start(ctx context.Context, addr string) error {
 		if err != nil {
 			return err
 		}
-		defer out.Close() // the child has its own
+		defer out.Close() // the child has its own copy
 		cmd.Stdin, stdin = out, in
 	}
 	process, url, err := listen(ctx, s.group, cmd, s.record)
@@ -95,7 +95,7 @@ func listen(ctx context.Context, g *localserver.Group, cmd *exec.Cmd, record fun
 	}
 	cmd.Stdout = in
 	process, err := g.Start(cmd)
-	_ = in.Close() // the child has its own
+	_ = in.Close() // the child has its own copy
 	if err != nil {
 		return nil, "", errors.Join(err, out.Close())
 	}

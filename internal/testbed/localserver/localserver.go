@@ -120,7 +120,7 @@ func (g *Group) Start(cmd *exec.Cmd) (*Process, error) {
 	}
 	cmd.Args = append([]string{"sh", "-c", registerScript, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
-	cmd.ExtraFiles = []*os.File{g.pipe} // 3 in the child
+	cmd.ExtraFiles = []*os.File{g.pipe} // descriptor 3 in the child
 	ownProcessGroup(cmd)
 	// Children of a killed child may keep the output pipe open. Do not wait for them.
 	cmd.WaitDelay = time.Second

@@ -13,9 +13,8 @@ import (
 // A Replicated is a database that a replica can follow.
 type Replicated interface {
 	Database
-	// Replicate starts a replica that connects to the database over the address host:port in the parameter
-	// through. It restarts the database. If synchronous is true, each later COMMIT waits until a replica has
-	// it.
+	// Replicate restarts the database and starts a replica of it. The replica connects to the address through,
+	// host:port. If synchronous is true, each later COMMIT waits until a replica has it.
 	Replicate(through string, synchronous bool) (Replica, error)
 	Alone() error  // ends the wait of COMMIT for a replica
 	Remove() error // removes the server and its files

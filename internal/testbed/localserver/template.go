@@ -58,7 +58,7 @@ func (t template) keep(in folder, secret string) {
 		return
 	}
 	name := filepath.Base(string(t))
-	older, _ := filepath.Glob(filepath.Join(filepath.Dir(string(t)), name[:len(name)-16]+"*")) // the key has 16 digits
+	older, _ := filepath.Glob(filepath.Join(filepath.Dir(string(t)), name[:len(name)-16]+"*")) // the hash in the name has 16 digits
 	if err := os.MkdirAll(filepath.Dir(string(t)), 0o700); err != nil {
 		return
 	}

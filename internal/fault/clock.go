@@ -22,7 +22,7 @@ var clockSource []byte
 // shim adds the offset, which it reads from a shared file. libfaketime does not work with Debian's
 // redis-server, which asks for the time before libfaketime is ready.
 type clock struct {
-	env  []string // environment of the server
+	env  []string
 	file string
 }
 

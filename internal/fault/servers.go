@@ -23,7 +23,7 @@ import (
 type Servers struct {
 	sqlServer
 	redisServers
-	nodes     []*redisNode            // nodes of Redlock
+	nodes     []*redisNode            // Redlock nodes
 	ensembles localserver.LockServers // ZooKeeper and etcd, of three members each; empty before the first Pair that needs them
 }
 
@@ -42,7 +42,7 @@ type sqlServer struct {
 
 // redisServers contains the Redis servers of the shops and knows which is primary.
 type redisServers struct {
-	group   *localserver.Group // group of all servers
+	group   *localserver.Group
 	locks   *localserver.LockServers
 	clocks  *clocks
 	redis   *redisNode    // the lock server, with its replica, if Redis is one server

@@ -91,7 +91,7 @@ type migration struct {
 	from, to      *redisNode
 	old, next     *redis.Client
 	oldID, nextID string
-	numbers       []int64 // numbers of the slots
+	numbers       []int64 // slot numbers
 }
 
 // newMigration prepares the move of the keys' slots to the first other primary. The caller must

@@ -51,14 +51,14 @@ type Testbed struct {
 
 // Facts are the results of a play.
 type Facts struct {
-	Proof   string              // proof that the fault took effect
+	Proof   string
 	Missed  string              // why the fault did not take effect; "" if it did
 	Answers []buyers.Answer     // final answers of all buyers
 	Last    []buyers.Answer     // answers of the last burst, after the repair
 	Visits  []buyers.Answer     // all answers, if buyers asked more than once; otherwise nil
 	Orders  rush.RepeatedOrders // orders that were repeated with their Idempotency-Key
 	Stalled string              // why no buyer was served; "" if buyers were served
-	Times   Times               // waits and leases of the shops
+	Times   Times
 	// Kept is how long a lock may still block the buyers of Last although the shop works.
 	Kept time.Duration
 	// Starved are the delays of this process during the play.

@@ -88,7 +88,7 @@ type tick struct {
 
 type line struct {
 	Name, Colour, Dash string
-	Points             string // points of the polyline
+	Points             string
 	Dots               []dot
 	NameY              float64
 }

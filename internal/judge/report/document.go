@@ -122,7 +122,7 @@ type Case struct {
 	Word    string // the verdict in one word; may be ""
 	Status  Status
 	Promise string // the promised word; "" to omit it
-	Seen    string // what the test observed, as a sentence without its full stop
+	Seen    string // the observation, a sentence without its full stop
 	Small   []string
 	Details []Detail
 	Command string // repeats the test; may be ""

@@ -35,7 +35,7 @@ type Crowd struct {
 	Product    string
 	Stock      int64 // units on sale at the start of each strategy
 	Buyers     int
-	Processes  int    // number of shop processes
+	Processes  int
 	Target     string // the address of a running service; "": our shops
 	Duration   time.Duration
 	Restocks   int

@@ -22,7 +22,7 @@ type lockAuditor interface {
 
 // A leftover finds locks and running buys that a burst left behind in the service.
 type leftover struct {
-	urls    []string // URLs of the service's processes
+	urls    []string
 	auditor Auditor
 	product string
 	wait    time.Duration // maximum wait of a buyer inside the service; 0: unknown

@@ -116,7 +116,7 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 			Buyer: func(n int64) buyers.Buyer { return buyers.Buyer{Name: fmt.Sprintf("%s-%d", name, n)} },
 		})
 	}()
-	var began time.Time // start of the last wait
+	var began time.Time
 	audited, met, err := c.restocks(ctx, func() error {
 		for len(answered) > 0 {
 			<-answered

@@ -18,7 +18,7 @@ type Server struct {
 	*Process
 	Addr string // host:port
 
-	name                string // name for messages
+	name                string
 	group               *Group
 	command             []string
 	env                 []string      // added to the variables of this process

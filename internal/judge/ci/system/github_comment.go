@@ -47,7 +47,7 @@ func comment(ctx context.Context, p Publication) error {
 // A gitHubAPI is the part of GitHub's REST API for the comments of one pull request.
 type gitHubAPI struct {
 	url, token, repository string
-	number                 int // number of the pull request
+	number                 int
 }
 
 // pullRequest returns the pull request of the run; nil if there is none, or no token.

@@ -38,6 +38,9 @@ type OfProgram struct {
 	// ShortPauses reports that oversell.yaml says `pauses: accepted`: in a pause too short to explore, no buyer
 	// relies on its pooled connection, see Report.Pauses.
 	ShortPauses bool
+	// AnswersAccepted reports that oversell.yaml says `answers: accepted`: the program does not depend on the order of
+	// one buyer's own parallel commands. The search runs one order of them.
+	AnswersAccepted bool
 }
 
 type programMode struct{ Config }

@@ -30,10 +30,10 @@ import (
 
 // A Backend is one of the user's servers, queried over a connection of its own.
 type Backend interface {
-	// Joined records that a program has logged in; id is the connection's number at the server.
+	// Joined records that a program has logged in. The server's number for the connection is id.
 	Joined(id int64)
-	// Waiting returns the connections whose command waits for another connection. named must be true if one of the
-	// commands asks for a named lock.
+	// Waiting returns the connections whose command waits for another connection. The caller sets named to true if one
+	// of the commands asks for a named lock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
 	// Granted reports whether the command, which asks for a named lock, no longer waits: it has the
 	// lock, or the lock is free.
@@ -43,9 +43,10 @@ type Backend interface {
 	Gone(ctx context.Context, id int64) (bool, error)
 	// End waits until the connection has ended and its transaction is rolled back.
 	End(ctx context.Context, id int64) error
-	// Interrupt ends the wait of a connection's command, as its time-out would.
+	// Interrupt ends the wait of a connection's command, like a time-out.
 	Interrupt(ctx context.Context, id int64) error
-	// Answered replaces the answer to an interrupted wait by the server's answer to a time-out or a deadlock.
+	// Answered is called with the answer to a command. If Interrupt ended the command's wait, Answered replaces the
+	// answer by the server's answer to a time-out or a deadlock.
 	Answered(ctx context.Context, o *gates.Op) error
 	// Held describes the locks and the transaction of each connection, see
 	// serverstate.Connections.Held.
@@ -60,7 +61,7 @@ type Protocol struct {
 	open func(*app.Servers) Backend
 }
 
-// Protocols returns all protocols. A database's session looks up triggers and functions in code.
+// Protocols returns all protocols. A database's session looks up triggers and functions in the catalogs.
 func Protocols(code Catalogs) []Protocol {
 	return []Protocol{
 		{mysql.Protocol(code["mysql"].Load), sqlBackend("mysql", dialect.MySQL)},
@@ -106,7 +107,7 @@ func (all Backends) End(ctx context.Context, conns []*wire.Conn) error {
 	return nil
 }
 
-// OpenGates opens the gates, and ends the waits in the servers that no longer have a limit of their own.
+// OpenGates opens the gates, and ends the waits in the servers that would have no time-out.
 func (all Backends) OpenGates(ctx context.Context, g *gates.Gates) error {
 	for _, o := range g.Open() {
 		if err := all.Of(o.Conn()).Interrupt(ctx, o.Conn().ID); err != nil {
@@ -116,7 +117,7 @@ func (all Backends) OpenGates(ctx context.Context, g *gates.Gates) error {
 	return nil
 }
 
-// sqlBackend queries a database as the explorer of our own strategies does.
+// sqlBackend queries a database, like the explorer of the catalogue's strategies.
 func sqlBackend(protocol, name string) func(*app.Servers) Backend {
 	return func(s *app.Servers) Backend {
 		return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections, map[string]bool{}}
@@ -128,7 +129,7 @@ type sqlServer struct {
 	names map[string]bool // the named locks that the programs asked for
 }
 
-// A connection is the number that the database has given to a connection.
+// A connection is a serverstate.Conn of which only the number at the database is known.
 type connection int64
 
 func (c connection) ID() int64    { return int64(c) }
@@ -141,7 +142,7 @@ func (s sqlServer) Waiting(ctx context.Context, named bool) (map[int64]bool, err
 	return s.Connections.Waiting(ctx, named)
 }
 
-// Granted asks only MySQL, since PostgreSQL reports waits for advisory locks, too.
+// Granted asks only MySQL. PostgreSQL reports waits for advisory locks in Waiting.
 func (s sqlServer) Granted(ctx context.Context, o *gates.Op) (bool, error) {
 	locks, ok := s.Connections.(interface {
 		Holder(ctx context.Context, name string) (id int64, err error)
@@ -157,7 +158,7 @@ func (s sqlServer) Granted(ctx context.Context, o *gates.Op) (bool, error) {
 	return holder == 0 || holder == o.Conn().ID, err
 }
 
-// namedLock finds the literal name of a lock.
+// namedLock matches a GET_LOCK with a literal name.
 var namedLock = regexp.MustCompile(`(?i)\bGET_LOCK\s*\(\s*['"]?((?:[^'",\\(]|'')+)['"]?\s*,`)
 
 // lockName returns the name of the lock that a command asks for; "" if the name is computed.
@@ -185,8 +186,8 @@ func (s sqlServer) Interrupt(ctx context.Context, id int64) error {
 	return s.Connections.Interrupt(ctx, connection(id))
 }
 
-// Answered asks the database why a statement was interrupted. The explorer itself ends PostgreSQL's
-// deadlocks, see package serverstate.
+// Answered asks the database why a statement was interrupted. In PostgreSQL, the explorer itself ends deadlocks, see
+// package serverstate.
 func (s sqlServer) Answered(ctx context.Context, o *gates.Op) error {
 	if name := lockName(o); o.Named && name != "" {
 		s.names[name] = true
@@ -220,8 +221,8 @@ func (s redisBackend) Gone(ctx context.Context, id int64) (bool, error) {
 	return s.Keyspace.Gone(ctx, id)
 }
 
-// End waits until the server has seen that a connection was closed. The server looks when it is idle,
-// and then drops the command that the client was blocked in.
+// End waits until the server has seen that a connection was closed. The server notices this when it is idle, and then
+// drops the connection's blocked command.
 func (s redisBackend) End(ctx context.Context, id int64) error {
 	limit, cancel := pulse.WithTimeout(ctx, schedule.HangTimeout)
 	defer cancel()

@@ -49,7 +49,7 @@ var defines = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLAC
 // Defines reports whether a statement may change the code of its database.
 func Defines(sql string) bool { return defines.MatchString(sql) }
 
-// noSQL matches a text that is cut, or that describes a command whose statement is not known.
+// noSQL matches a truncated text, or one that describes a command without its SQL.
 var noSQL = regexp.MustCompile(`\.\.\.( \(\d+ (bytes|more)\))?$|\.\.\. \(\d+ bytes\);|^(BULK EXECUTE|EXECUTE statement|FUNCTION CALL|COPY data|FETCH|command|message)\b`)
 
 // known returns the code of the database to which a command goes; nil if it is unknown, or for another server.
@@ -60,7 +60,7 @@ func (c Catalogs) known(o *gates.Op) *effect.Catalog {
 	return nil
 }
 
-// Uses returns what a command at a database uses.
+// Uses returns the tables, rows and locks that a command at a database uses.
 func (c Catalogs) Uses(o *gates.Op) *effect.Uses {
 	known, text := c.known(o), o.InFull()
 	if known == nil || noSQL.MatchString(text) {
@@ -69,7 +69,7 @@ func (c Catalogs) Uses(o *gates.Op) *effect.Uses {
 	return known.Uses(text)
 }
 
-// Related returns the tables that a foreign key connects with a table.
+// Related returns the tables that a foreign key connects with the given table.
 func (c Catalogs) Related(o *gates.Op, table string) []string {
 	if known := c.known(o); known != nil && known.Tables[table] != nil {
 		return known.Tables[table].Related
@@ -91,7 +91,7 @@ func (c Catalogs) Divides(o, other *gates.Op) bool {
 }
 
 // Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
-// opposite orders. Equal texts have the same order.
+// opposite orders. Two equal texts lock in the same order.
 func (c Catalogs) Crosses(o, other *gates.Op) bool {
 	return o.InFull() != other.InFull() && c.Uses(o).Crosses(c.Uses(other), o.Within, other.Within)
 }
@@ -100,7 +100,7 @@ func (c Catalogs) Crosses(o, other *gates.Op) bool {
 // foreign key, or code.
 func (c Catalogs) Share(o, other *gates.Op) bool { return c.Uses(o).Shares(c.Uses(other)) }
 
-// Runs names the code that a command runs: ", which runs function take_job"; "" if its text shows all.
+// Runs returns a text such as ", which runs function take_job"; "" if the command's own text shows everything.
 func (c Catalogs) Runs(o *gates.Op) string {
 	if all := c.Uses(o).Runs; o.Hidden && len(all) > 0 {
 		return ", which runs " + strings.Join(all[:min(len(all), 3)], ", ")

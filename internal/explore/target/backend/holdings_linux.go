@@ -11,7 +11,7 @@ import (
 // A Hold is a lock or an open transaction on a connection of the programs.
 type Hold struct {
 	Conn *wire.Conn
-	What string // its description
+	What string // description for the user
 }
 
 // Holdings lists the locks and transactions on the programs' connections, and knows which of them

@@ -50,7 +50,7 @@ func New(g *gates.Gates, requests []app.Request) *Buyers {
 	return all
 }
 
-// Of returns a buyer by its number. Number 0 is a buyer that never comes.
+// Of returns a buyer by its number. For number 0, it returns a buyer that never sends a request.
 func (all *Buyers) Of(id int) *Buyer {
 	if id < 1 || id > len(all.All) {
 		return &Buyer{}
@@ -71,8 +71,7 @@ type Server interface {
 	Said() string
 }
 
-// Send sends the buyer's request r to its program. The gates count the answer as on its way until the buyer is
-// known to be done.
+// Send sends the buyer's request r to its program. The gates count as busy until the buyer has read the answer.
 func (all *Buyers) Send(ctx context.Context, b *Buyer, r app.Request, to Server) error {
 	req, err := NewRequest(ctx, r)
 	if err != nil {
@@ -113,7 +112,7 @@ func (all *Buyers) Send(ctx context.Context, b *Buyer, r app.Request, to Server)
 	return nil
 }
 
-// Answer returns the buyer's answer, or why there is none. told reports that either was delivered.
+// Answer returns the buyer's answer, or the error that replaced the answer. While there is neither, told is false.
 func (all *Buyers) Answer(b *Buyer) (reply Reply, told bool, err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -152,8 +151,8 @@ func (all *Buyers) Inside(now gates.Commands) []int {
 	})
 }
 
-// HaveRead reports whether no answer to a buyer waits to be read. sent reports whether the buyer's program
-// has sent bytes to the socket that have not arrived.
+// HaveRead reports whether the buyers have read all answers that were sent. The function sent reports whether bytes
+// from the buyer's program have not yet arrived at the socket.
 func (all *Buyers) HaveRead(sent func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

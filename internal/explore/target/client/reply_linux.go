@@ -86,7 +86,6 @@ func Count(t *app.Told, r Reply, err error, a *app.App) {
 	}
 }
 
-// bodySize is the maximum size of an answer in bytes.
 const bodySize = 1 << 20
 
 // ReadReply reads a complete answer.

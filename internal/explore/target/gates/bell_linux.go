@@ -10,11 +10,11 @@ import (
 
 // A bell wakes the scheduler when something happens at the gates, or after a time. It uses a timerfd
 // (timerfd_create(2)), since Go rounds a timer up to 1 ms while no goroutine can run: its poller counts in
-// milliseconds. Any goroutine may ring; one at a time waits.
+// milliseconds. Any goroutine may ring; only one at a time may wait.
 type bell struct {
 	rung  chan struct{}
 	timer *os.File
-	fd    int // of timer
+	fd    int // descriptor of timer
 }
 
 func newBell() (*bell, error) {

@@ -28,7 +28,7 @@ type Bypass struct {
 	ungated []string                    // commands that have passed since Close because they are no step
 }
 
-// A Template is a command without its values; a command of Redis keeps them.
+// A Template is a command without its values; a Redis command keeps its values.
 type Template struct{ Protocol, Text string }
 
 func newBypass(mu *sync.Mutex, rules app.Ignore) *Bypass {
@@ -89,7 +89,6 @@ func (b *Bypass) Last() *wire.Conn {
 	return b.last
 }
 
-// clear forgets the commands of the previous run.
 func (b *Bypass) clear() {
 	b.ungated = nil
 	clear(b.passed)
@@ -148,7 +147,6 @@ func (b *Bypass) answered(c *wire.Command) bool {
 	return is
 }
 
-// left forgets a connection that has ended.
 func (b *Bypass) left(conn *wire.Conn) {
 	delete(b.own, conn)
 	delete(b.counted, conn)

@@ -102,7 +102,7 @@ func (all *Connections) InOrder() []*wire.Conn {
 	})
 }
 
-// Settled reports whether no byte is on its way from the programs or between gates and servers. sent
+// Settled reports whether no byte is on its way from the programs or between gates and servers. The function sent
 // reports whether a program has sent bytes to one of our sockets that have not arrived.
 func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
@@ -117,8 +117,8 @@ func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool 
 	return true
 }
 
-// Welcomed reports whether the servers' part of each login has arrived. Until then, a program may sleep although
-// it will continue. received reports whether a program has received everything.
+// Welcomed reports whether the servers' part of each login has arrived. Until then, a program may sleep although it
+// will continue. The function received reports whether a program has received everything.
 func (all *Connections) Welcomed(received func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -133,7 +133,7 @@ func (all *Connections) Welcomed(received func(buyer int, s *wire.Socket) bool) 
 	return true
 }
 
-// HandedOver reports whether the programs' kernels have everything that was written to them.
+// HandedOver reports whether the programs' kernels have received everything that was sent to the programs.
 func (all *Connections) HandedOver() bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -145,7 +145,6 @@ func (all *Connections) HandedOver() bool {
 	return true
 }
 
-// setting matches a statement that sets variables.
 var setting = regexp.MustCompile(`(?i)^\s*SET\s`)
 
 // isSetUp reports whether a command, if it is among the first on its connection, only sets it up: it changes settings

@@ -20,9 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Gates implements wire.Gate for all connections of the programs. Each part owns its data. One lock guards all parts:
-// an event on a connection may change several parts at once, and a standstill shows only in all of them together. The
-// exported methods of the parts take the lock; the other methods are called with the lock held.
+// Gates implements wire.Gate for all connections of the programs. Each part owns its data. One lock guards all parts,
+// since one message may change several parts, and only all parts together show a standstill. The exported methods of
+// the parts take the lock; the other methods are called with the lock held.
 type Gates struct {
 	Pulse       *Pulse
 	Table       *Table
@@ -70,8 +70,8 @@ func (g *Gates) Close() {
 	g.Pulse.happened()
 }
 
-// Open lets everything pass and releases all commands at the gates. It returns the commands that wait in
-// the servers and no longer have a limit of their own.
+// Open lets everything pass and releases all commands at the gates. It returns the commands in the servers whose own
+// time-out was removed, so that they could wait forever.
 func (g *Gates) Open() (unlimited []*Op) {
 	g.mu.Lock()
 	now := g.Table.empty()

@@ -17,12 +17,12 @@ import (
 // explorer's own connection listens to the same channels, and receives each notification at once.
 type Notices struct {
 	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
-	own      map[string]bool // its channels
+	own      map[string]bool // the channels to which that connection listens
 
 	pulse    *Pulse
 	mu       *sync.Mutex // guards what follows
 	channels map[*wire.Conn][]string
-	owed     map[*wire.Conn]map[string]int // number of notifications by text, as in a push
+	owed     map[*wire.Conn]map[string]int // number of notifications by their text
 	got      map[*wire.Conn]map[string]int
 	since    time.Time // when the last owed notification was sent
 }
@@ -39,8 +39,7 @@ var (
 	unlistening = regexp.MustCompile(`(?i)(?:^|;)\s*(?:UNLISTEN|DISCARD\s+ALL)\b`)
 )
 
-// longestNotice is the time after which no notification is expected on the connection any more: its
-// program may have rolled its LISTEN back.
+// longestNotice bounds the wait for a notification. If the program has rolled its LISTEN back, no notification comes.
 const longestNotice = 2 * time.Second
 
 // arrived records the channels of a LISTEN.
@@ -62,7 +61,7 @@ func (n *Notices) arrived(c *wire.Command) {
 	}
 }
 
-// pushed records a message that has come.
+// pushed records that a notification has arrived.
 func (n *Notices) pushed(c *wire.Command) {
 	if len(n.channels[c.Conn()]) > 0 {
 		add(n.got, c.Conn(), c.Text)

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// An Op is a command of the run, from its arrival at the gate until its answer is delivered; or a message
-// that a server has pushed. The gates set what they see; the scheduler owns the rest.
+// An Op is a command of the run, from its arrival at the gate until its answer is delivered; or a message that a server
+// has pushed. The gates set some fields, the scheduler the others.
 type Op struct {
 	*wire.Command
 	Buyer       int    // its sender; 0: not known yet
@@ -23,7 +23,7 @@ type Op struct {
 	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
 	Result      string // the answer as shown to the user
 	Known       bool   // Result is set
-	Free        bool   // it passes, unless its buyer has a transaction open on another connection
+	Free        bool   // it is no step, unless its buyer may have a transaction or lock on another connection
 	Halves
 	Usage rows.Usage
 }
@@ -32,10 +32,9 @@ type Op struct {
 type Halves struct {
 	Executed   bool // the server has executed it, and it is not committed
 	Committing bool // it was held, and is committing
-	Met        bool // a command ran in between, or this one ran while another one was held
+	Met        bool // another command ran while this one was held before its commit, or vice versa
 }
 
-// Of names a command and its buyer, for an error.
 func (o *Op) Of() string {
 	if o.Buyer == 0 {
 		return fmt.Sprintf("%q", o.Text)

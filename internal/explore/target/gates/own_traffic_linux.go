@@ -93,8 +93,8 @@ func (l *OwnTraffic) Pollers() []Poller {
 	return l.seen.list()
 }
 
-// Entries returns the list that `ignore` in oversell.yaml needs, so that no gate holds the commands of the pollers.
-// The list includes the present entries. buyers are the commands of the buyers.
+// Entries returns the list that `ignore` in oversell.yaml needs, so that no gate holds the commands of the pollers. The
+// list includes the present entries. The parameter buyers has the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
@@ -120,8 +120,8 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	return entries
 }
 
-// Hint adds to a void run the commands that the programs send by themselves again and again, and says what to
-// write in oversell.yaml.
+// Hint adds to the details of a void run the commands that the programs send by themselves again and again, and says
+// what to write in oversell.yaml.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
 	if len(all) > 0 && !v.Missed {
@@ -151,8 +151,8 @@ func (l *OwnTraffic) Advice(all []Poller) string {
 }
 
 // StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` in oversell.yaml. Ignored
-// commands do not count, but a message that a server pushes does. The quiet time does not begin before since.
-// patience is how much longer than `quiet` StaysQuiet may wait.
+// commands do not count, but a message that a server pushes does. The quiet time does not begin before the time since.
+// StaysQuiet waits for at most `quiet` plus patience.
 func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) error {
 	quiet := l.app.Quiet
 	if quiet == 0 {

@@ -17,11 +17,10 @@ type pollers struct{ all []*observed }
 type observed struct {
 	Poller
 	skeleton string
-	last     map[int]time.Time // by buyer, whose instance has sent it
-	gaps     []time.Duration   // between two of one instance
+	last     map[int]time.Time // by buyer: when its instance last sent the command
+	gaps     []time.Duration   // times between successive commands of one instance
 }
 
-// mostPollers is the maximum number of different commands, and mostGaps the maximum number of gaps.
 const mostPollers, mostGaps = 50, 1000
 
 func (p *pollers) saw(server, text string, buyer int, at time.Time) {

@@ -35,8 +35,8 @@ func TestEntryFor(t *testing.T) {
 	}
 }
 
-// TestEntriesWhileBuying: a poller that came while a buyer was there, and had to wait, is still no
-// command of the buyer.
+// TestEntriesWhileBuying: a poller's command that had to wait at a gate while a buyer was there does not count as the
+// buyer's.
 func TestEntriesWhileBuying(t *testing.T) {
 	const beat = "UPDATE beats SET at = now()"
 	look := OwnTraffic{app: &app.App{}}
@@ -48,7 +48,7 @@ func TestEntriesWhileBuying(t *testing.T) {
 	}
 }
 
-// TestPollers: the period is that of one instance. The ends of transactions are not named.
+// TestPollers: the period is that of one instance. COMMIT and the like are not listed.
 func TestPollers(t *testing.T) {
 	var p pollers
 	for n := range 5 {

@@ -8,14 +8,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Pulse knows whether anything has moved. It counts the events at the gates and everything that is on its way, and
-// records whether the programs have received something since they were last found idle. A check for a standstill is
-// valid only if the pulse has not risen meanwhile, see MarkStill.
+// A Pulse knows whether anything has moved. It counts the changes at the gates (messages, new and ended connections)
+// and everything that is in transit, and records whether the programs have received something since they were last
+// found idle. A check for a standstill is valid only if the pulse has not risen meanwhile, see MarkStill.
 type Pulse struct {
 	busy atomic.Int64
-	seq  atomic.Int64 // rises with everything that happens
+	seq  atomic.Int64 // rises with each change at the gates
 	own  atomic.Int64 // the part of seq that belongs to ignored commands
-	bell *bell        // rings with everything that happens, and when busy falls to 0
+	bell *bell        // rings when seq rises, and when busy falls to 0
 
 	// Since returns the time since a moment, without the time in which this process got no processor. Each time
 	// limit for a program uses it, since a busy machine is no mistake of the program. A test may replace it.
@@ -23,28 +23,27 @@ type Pulse struct {
 
 	mu       *sync.Mutex  // guards what follows
 	still    bool         // the programs were idle, and received nothing since
-	last     time.Time    // time of the last event
+	last     time.Time    // when seq last rose
 	handed   *wire.Socket // the socket written to last, if nothing has come since
 	handedTo int          // the buyer whose program has the socket; 0: all buyers
 }
 
-// Seq returns a number that rises with everything that happens.
+// Seq returns a number that rises with each change at the gates.
 func (p *Pulse) Seq() int64 { return p.seq.Load() }
 
 // Ignored returns the part of Seq that belongs to ignored commands.
 func (p *Pulse) Ignored() int64 { return p.own.Load() }
 
-// Moves returns a number that rises with everything that happens, except ignored commands.
+// Moves returns Seq without the part that belongs to ignored commands.
 func (p *Pulse) Moves() int64 { return p.Seq() - p.Ignored() }
 
 // Busy reports whether anything is on its way.
 func (p *Pulse) Busy() bool { return p.busy.Load() != 0 }
 
-// Wait returns when something happens or has happened since the last call, and after the time d at the
-// latest. It may return early. It returns at once if d is not positive.
+// Wait returns when Seq rises or has risen since the last call, and after the time d at the latest. It may return early. It returns at once if d is not positive.
 func (p *Pulse) Wait(d time.Duration) { p.bell.wait(d) }
 
-// Last returns the time at which something happened last.
+// Last returns the time at which Seq last rose.
 func (p *Pulse) Last() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +58,8 @@ func (p *Pulse) Handed() (s *wire.Socket, to int) {
 	return p.handed, p.handedTo
 }
 
-// Hand records that a socket of a buyer's program is written to. A nil socket means that the program has answered.
+// Hand records that a socket of a buyer's program is written to. With a nil socket, it
+// records that a buyer has received its answer.
 func (p *Pulse) Hand(s *wire.Socket, to int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,8 +74,8 @@ func (p *Pulse) Still() bool {
 	return p.still
 }
 
-// MarkStill records that the programs are idle, until something happens. It returns false if something is on
-// its way, or has happened since Seq returned seq.
+// MarkStill records that the programs are idle, until Seq rises. It returns false if something is
+// in transit, or Seq has risen since it returned seq.
 func (p *Pulse) MarkStill(seq int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,18 +97,18 @@ func (p *Pulse) add(n int64) {
 	}
 }
 
-// counts records an event that no program notices.
+// counts records a change that no program notices.
 func (p *Pulse) counts() {
 	p.seq.Add(1)
 	p.last = time.Now()
 	p.bell.ring()
 }
 
-// happened records an event that a program may notice.
+// happened records a change that a program may notice.
 func (p *Pulse) happened() {
 	p.still = false
 	p.counts()
 }
 
-// ignored records that the last event belongs to an ignored command.
+// ignored records that the last change belongs to an ignored command.
 func (p *Pulse) ignored() { p.own.Add(1) }

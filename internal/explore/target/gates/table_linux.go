@@ -10,14 +10,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Table holds the commands of a run, and says where each is. Connections add to the fresh and the answered
-// ones, and remove those of a connection that has ended. Only the scheduler moves a command on. While the
-// gates are open, the table is empty and every command passes.
+// A Table holds the commands of a run, and says where each is. The goroutines of the connections add fresh and answered
+// commands, and remove the commands of an ended connection. Only the scheduler moves a command on. While the gates are
+// open, the table is empty and every command passes.
 type Table struct {
 	mu    *sync.Mutex
 	pulse *Pulse
 	shut  bool // commands must wait
-	all   bool // so must commands that are otherwise no step, see HoldAll
+	all   bool // commands that are otherwise no step must wait, too, see HoldAll
 	now   Commands
 	byCmd map[*wire.Command]*Op
 }
@@ -72,7 +72,7 @@ func (t *Table) HoldAll(on bool) {
 	t.all = on
 }
 
-// Admit moves a fresh command to the held ones, unless its connection has ended.
+// Admit moves a fresh command to the held commands, unless its connection has ended.
 func (t *Table) Admit(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *Table) Admit(o *Op) {
 	}
 }
 
-// Arrange puts the held commands in order again, after the scheduler has changed what InOrder compares.
+// Arrange sorts the held commands again, after the scheduler has changed fields that InOrder compares.
 func (t *Table) Arrange() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +126,7 @@ func (t *Table) Take(o *Op) {
 	t.remove(o)
 }
 
-// Pass lets a fresh or held command pass, and its answer, too. It is then no step of the run.
+// Pass lets a fresh or held command pass, and its answer, too. The command is then no step of the run.
 func (t *Table) Pass(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +184,7 @@ func (t *Table) answered(c *wire.Command) {
 	t.now.Answered = append(t.now.Answered, o)
 }
 
-// left removes the commands of a connection that has ended, and returns those of the run.
+// left removes the commands of a connection that has ended, and returns those that belong to the run.
 func (t *Table) left(c *wire.Conn) (theirs []*Op) {
 	is := func(o *Op) bool { return o.Conn() == c }
 	for _, list := range []*[]*Op{&t.now.Fresh, &t.now.Held, &t.now.Flying, &t.now.Uncommitted, &t.now.Answered} {
@@ -206,8 +206,8 @@ func without(all []*Op, o *Op) []*Op {
 	return slices.DeleteFunc(all, func(other *Op) bool { return other == o })
 }
 
-// InOrder sorts commands by buyer and name, those of timers last. A program with several threads sends
-// in a different order in each run, so the order of arrival must not decide. Equal commands, such as two COMMITs, are
+// InOrder sorts commands by buyer and name, with a buyer's timer commands last. A program with several threads sends in
+// a different order in each run, so the order of arrival must not decide. Equal commands, such as two COMMITs, are
 // sorted by the rows that they use. If these are equal, too, only the order of arrival is left, which a program with
 // one thread repeats.
 func InOrder(commands []*Op) {

@@ -11,7 +11,7 @@ import (
 // Trouble knows why the programs, or this run of them, cannot be explored.
 type Trouble struct {
 	mu      *sync.Mutex
-	dead    map[int]bool // by buyer: its program was killed in this run
+	dead    map[int]bool // by buyer: whether its program was killed in this run
 	broken  *HangUp      // why the run is void
 	refused error        // the program cannot be explored, for this reason
 }
@@ -45,7 +45,6 @@ func (t *Trouble) Kill(buyer int) {
 	t.dead[buyer] = true
 }
 
-// left records that a connection has ended, with these commands of the run.
 func (t *Trouble) left(c *wire.Conn, err error, theirs []*Op) {
 	if refused := new(wire.Refused); errors.As(err, &refused) && t.refused == nil {
 		t.refused = refused

@@ -20,8 +20,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// An Instance is a program in its network, together with its gates. It outlives the program: after Kill, Start
-// starts another.
+// An Instance is a program in its network, together with its gates. It outlives the program: after Kill, Start starts
+// another program.
 type Instance struct {
 	Line     string // the program's command line; "": it runs already
 	Network  *process.Network
@@ -32,7 +32,7 @@ type Instance struct {
 	buyer     int // 0: serves all buyers
 	listeners []*wire.Listener
 	log       *tail
-	home      string // its own HOME, deleted with it; "": that of this process
+	home      string // its own HOME directory, which Stop deletes; "": the explorer's
 }
 
 // Up reports whether the program runs and was not killed.
@@ -80,7 +80,7 @@ type tail struct {
 	fresh int // number of bytes at the end that news has not returned yet
 }
 
-// tailSize and newsSize are in bytes: enough for a long stack, and for the lines of an error.
+// tailSize is enough for a long stack, newsSize for the lines of an error; in bytes.
 const tailSize, newsSize = 64 << 10, 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -105,8 +105,8 @@ func (t *tail) news() string {
 // lastLines is the number of output lines in an error: an exception and a part of its stack.
 const lastLines = 5
 
-// last returns the lines of output around the last exception, or the last ones, in one line, for an error;
-// "" if there are none.
+// last returns the lines of output around the last exception, or the last lines, in one line, for an error; "" if there
+// are none.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +159,7 @@ func (i *Instance) Said() string {
 	if i.Up() {
 		select {
 		case <-i.Program.Done():
-			i.Program.Stop() // its output is complete then
+			i.Program.Stop() // after Stop, its output is complete
 			ended = fmt.Sprintf("; the program has ended (%v)", i.Program.Err())
 		default:
 		}
@@ -169,7 +169,7 @@ func (i *Instance) Said() string {
 
 // early returns the error for a program that ended before it was ready.
 func early(i *Instance) error {
-	i.Program.Stop() // its output is complete then
+	i.Program.Stop() // after Stop, its output is complete
 	how, hint := i.Program.Err(), ""
 	switch how.Error() {
 	case "exit status 0":

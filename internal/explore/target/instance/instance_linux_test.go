@@ -20,7 +20,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestException: the line with the exception is shown, however long its stack is and whatever follows.
+// TestException: the line with the exception is shown, however long its stack is, and whatever lines follow.
 func TestException(t *testing.T) {
 	frames := func(how string) string { return strings.Repeat(how+"\n", 200) }
 	for name, c := range map[string]struct{ printed, want string }{

@@ -95,7 +95,6 @@ func (x *Instances) Launch(ctx context.Context) error {
 	return nil
 }
 
-// migrationTimeout bounds the command that creates the tables.
 const migrationTimeout = 10 * time.Minute
 
 // migrate runs the command that creates the tables, in the network of an instance that has not started.
@@ -116,7 +115,7 @@ func (x *Instances) migrate(ctx context.Context, i *Instance) error {
 		}
 		return fmt.Errorf("migrate: %s: it has not ended within %s", x.app.Migrate, migrationTimeout)
 	}
-	p.Stop() // its output is complete then
+	p.Stop() // after Stop, the output is complete
 	if how := p.Err(); how.Error() != "exit status 0" {
 		return fmt.Errorf("migrate: %s: it failed (%w)%s", x.app.Migrate, how, log.last())
 	}
@@ -143,7 +142,6 @@ func (x *Instances) listen(i *Instance) error {
 	return nil
 }
 
-// noGate explains why a gate cannot listen at a server's address.
 func (x *Instances) noGate(name, at string, err error) error {
 	what := ""
 	if errors.Is(err, syscall.EADDRINUSE) && x.app.Attach != nil {
@@ -231,5 +229,5 @@ func (x *Instances) Sleeps() bool {
 	return slices.ContainsFunc(x.All, func(i *Instance) bool { return i.Up() && i.Program.Sleeping(LongestSleep) })
 }
 
-// LongestSleep is the maximum sleep of a program that counts. A program that sleeps longer counts as idle.
+// A program that sleeps for longer than LongestSleep counts as idle.
 const LongestSleep = 10 * time.Second

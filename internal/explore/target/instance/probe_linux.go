@@ -23,15 +23,15 @@ type Told struct {
 	Reply client.Reply
 	Err   error
 	Sent  bool // part of the request may have reached the program
-	Late  bool // its time was up
+	Late  bool // the answer did not come in time
 }
 
 // buyerPatience is added to a burst's time for each buyer, since a program may serve them one by one.
 const buyerPatience = 100 * time.Millisecond
 
-// AskAll sends the requests of all buyers at once. The buyers cycle through those in oversell.yaml; the function request
-// returns the request of one of these, by its number. AskAll returns when every buyer is answered or the time is up. In
-// the latter case undone says so.
+// AskAll sends the requests of all buyers at once. The buyers cycle through the requests in oversell.yaml. The function
+// request returns one of these by its number. AskAll returns when every buyer is answered or the time is up. If the
+// time is up, undone says so.
 func (d Probe) AskAll(ctx context.Context, buyers int, request func(id int) app.Request) (all []Told, undone string, err error) {
 	asks := make([]func(context.Context) Told, buyers)
 	for n := range asks {

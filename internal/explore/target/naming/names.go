@@ -40,10 +40,11 @@ type Names struct {
 	known   map[string]string // names by value
 	owners  map[string]string // skeletons of statements by label
 	series  map[string]int    // by label: the number of statements with new values
-	coarse  bool              // generated numbers are as short as others, so no number is part of a name
+	coarse  bool              // generated numbers are as short as other numbers, so no command's name contains a number
 }
 
-// New returns names that also mask the values that v knows. coarse removes numbers from the names of commands.
+// New returns names that also mask the values that v knows. If coarse is true, the names of commands contain no
+// numbers.
 func New(v *Varying, coarse bool) *Names {
 	return &Names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
 }
@@ -99,8 +100,8 @@ func IsClock(text string) bool {
 // clockSkew is the distance from now within which a number counts as a time, such as the end of a session.
 const clockSkew = 24 * time.Hour
 
-// A namer names the new values of one text: <orders.2>, then <orders.2b>. mark is ":" in an answer to the
-// statement.
+// A namer names the new values of one text: <orders.2>, then <orders.2b>. If the text is an answer to the statement,
+// mark is ":".
 type namer struct {
 	*Names
 	statement, mark string
@@ -212,8 +213,8 @@ func (n *Names) Answer(command, answer string) string {
 // Of returns the name of a command, which is the same in every run.
 func (n *Names) Of(text string) string { return n.OfShown(n.Shown(text)) }
 
-// size matches the length of a text that was cut, see effect.OneLine. It differs between runs if a value in
-// the text does.
+// size matches the length of a text that was cut, see effect.OneLine. The length differs between runs if a value in the
+// text does.
 var size = regexp.MustCompile(`\.\.\. \(\d+ bytes\)`)
 
 // OfShown is Of for a command that Shown has returned.

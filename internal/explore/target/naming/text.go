@@ -29,7 +29,7 @@ var notSkeleton = regexp.MustCompile(`'(?:[^']|'')*'|\b\d[\w.-]*|` + named)
 // longestName is the maximum length of a command in a result, in characters.
 const longestName = 120
 
-// Short shortens a command for a line that names several.
+// Short shortens a command for a line that names several commands.
 func Short(text string) string {
 	if all := []rune(text); len(all) > longestName {
 		return string(all[:longestName]) + "…"
@@ -37,8 +37,8 @@ func Short(text string) string {
 	return text
 }
 
-// Void returns a schedule.Void. why is the same text each time. The details describe this run; values that
-// differ between runs are replaced.
+// Void returns a schedule.Void with a reason (why) that is the same text in every run. The details describe this run,
+// and their values that differ between runs are replaced.
 func Void(why, details string, args ...any) error {
 	return schedule.Void{Why: why, Details: Plain(fmt.Sprintf(details, args...))}
 }
@@ -51,7 +51,7 @@ func Buyers(ids []int) string {
 	return "buyers " + List(ids, "and")
 }
 
-// List returns "1", "1 and 2", or "1, 2 and 3"; last is the word before the last one.
+// List returns "1", "1 and 2", or "1, 2 and 3". The parameter last is the word before the last number.
 func List(ids []int, last string) string {
 	var all []string
 	for _, id := range ids {

@@ -11,7 +11,7 @@ import (
 // the same words has such values in the same places.
 type Varying struct {
 	shapes map[place][]shape
-	Asked  []*regexp.Regexp // from oversell.yaml
+	Asked  []*regexp.Regexp // patterns of oversell.yaml
 }
 
 // A place says where a text comes from. A shape applies only to texts from the same place.
@@ -32,14 +32,15 @@ const named = `<(?:[\w-]+[.:]\w+|time)?>`
 // piece matches the tokens of a text: a name that Names gives, a word, or another character.
 var piece = regexp.MustCompile(named + `|[A-Za-z0-9_-]+|(?s:.)`)
 
-// literal is piece with quoted strings as tokens, for values whose own tokens differ in number.
+// literal is like piece, but takes a quoted string as one token. It serves two strings with different numbers of
+// tokens.
 var literal = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|` + piece.String())
 
 // word matches a token that stays the same in all runs: an identifier or a keyword.
 var word = regexp.MustCompile(`^[A-Za-z_]+$`)
 
-// Learn compares a text of one run with that in the same place of another run. It returns false if they differ
-// in more than values, so that the difference cannot be masked.
+// Learn compares a text of one run with the text in the same place of another run. It returns false if they differ in
+// more than values, so that the difference cannot be masked.
 func (v *Varying) Learn(at place, one, other string) bool {
 	if one == other {
 		return true

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestVarying: what differs between two runs is masked in a third one, and nothing else.
+// TestVarying: a value that differs between two runs is masked in a third run; other values are not.
 func TestVarying(t *testing.T) {
 	for _, c := range []struct{ name, one, other, third, want string }{
 		{"a ULID", "INSERT INTO a VALUES ('01ARZ3NDEKTSV4RRFFQ69G5FAV', 1)", "INSERT INTO a VALUES ('01BX5ZZKBKACTAV9WEVGEMMVRZ', 1)", "INSERT INTO a VALUES ('01CQ9VZ1M3K4N5P6Q7R8S9T0V1', 2)", "INSERT INTO a VALUES ('?', 2)"},
@@ -40,7 +40,7 @@ func TestVarying(t *testing.T) {
 	}
 }
 
-// TestFits: a learned place is found although other values have names by now.
+// TestFits: a learned place is found even if other values have got names since.
 func TestFits(t *testing.T) {
 	var v Varying
 	v.Learn(place{}, "INSERT 'k8s2' 'p0q1' 7", "INSERT 'a1b2' 'c3d4' 7")

@@ -57,8 +57,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// replaceRuns replaces the longest runs of bytes of a class that are wanted and known. If skip is set, it
-// passes over the names that package naming has given.
+// replaceRuns finds the longest runs of bytes of a class, and replaces those that are wanted and known. If skip is set,
+// it passes over the names that package naming has given.
 func replaceRuns(text string, known map[string]string, class func(byte) bool, wanted func(string) bool, skip bool) string {
 	var b strings.Builder
 	done := 0

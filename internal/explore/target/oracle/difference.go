@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Difference is how a schedule differs from the nearest order of the buyers.
+// A Difference lists the differences between a schedule's end and the end of the nearest order of the buyers.
 type Difference struct {
 	Order []int // the nearest order
 	Rows  []DifferenceRow
@@ -58,7 +58,8 @@ func (d *Difference) MayAge() bool {
 	return !slices.ContainsFunc(d.Rows, func(r DifferenceRow) bool { return !r.numbers })
 }
 
-// compare returns how two forms differ; nil if they are equal. other is the form of an order.
+// compare returns the difference between the form of a run (one) and the form of an order (other); nil if they are
+// equal.
 func compare(one, other *form) *Difference {
 	var d Difference
 	tables := slices.Collect(maps.Keys(one.rows))
@@ -87,7 +88,8 @@ func compare(one, other *form) *Difference {
 	if len(d.Rows) == 0 {
 		return nil
 	}
-	// A row that is shown the same on both sides differs only in how other rows refer to it. Those rows suffice.
+	// If a row has the same text on both sides, only references to it differ. Listing the rows with the references
+	// suffices.
 	if apart := slices.DeleteFunc(slices.Clone(d.Rows), func(r DifferenceRow) bool { return r.This == r.Serial }); len(apart) > 0 {
 		d.Rows = apart
 	}
@@ -157,7 +159,6 @@ func (o *Oracle) varying(one, other Run) (all []string) {
 	return all
 }
 
-// columns returns the values of each column, and of each place in the answers.
 func (o *Oracle) columns(r Run) map[string][]string {
 	all := map[string][]string{}
 	for _, w := range o.rows(r, nil) {

@@ -23,7 +23,6 @@ type form struct {
 	rows map[string][]line // by table, sorted
 }
 
-// A line is one row of a form.
 type line struct {
 	text    string   // compared
 	cells   []string // text by column
@@ -178,7 +177,7 @@ func (o *Oracle) isShared(table, first string) bool {
 	}
 	t := o.reset[table]
 	switch {
-	case t == nil || t.Columns[0].Key != "" && !o.before[node{t.Columns[0].Key, first}]: // each reset makes it anew
+	case t == nil || t.Columns[0].Key != "" && !o.before[node{t.Columns[0].Key, first}]: // each reset creates the row anew
 		return false
 	case rows(o.reset) > 0:
 		return true
@@ -209,7 +208,6 @@ func (o *Oracle) leavesOut(place string) bool {
 	return false
 }
 
-// A leaf is a value in an answer.
 type leaf struct{ place, path, name, value string }
 
 // leaves returns the status and the values of an answer's JSON. A text that is not JSON is one value.
@@ -286,7 +284,7 @@ func (k known) after(n node) (count int) {
 // idName matches the name of a column or of a place in an answer that contains a key.
 var idName = regexp.MustCompile(`(?i)(?:^|[_.-])(?:id|no|nr|number|key|ref|pk)s?$|[a-z](?:Id|ID|No|Nr|Number|Key|Ref)s?$`)
 
-// cell returns the cell of a value. key is Column.Key.
+// cell returns the cell of a value. The parameter key is Column.Key.
 func (k known) cell(name, key, value string) cell {
 	c := cell{text: value, shown: value}
 	if n := (node{key, value}); key != "" && value != Null {

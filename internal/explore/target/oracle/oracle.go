@@ -46,18 +46,19 @@ type Oracle struct {
 	serial []serial
 	out    map[string]bool // columns that are left out, written as in New's argument except
 	fixed  map[string]bool // values that look random or like the time, and are the same in equal runs
-	before map[node]bool   // generated keys from before any buyer
+	before map[node]bool   // generated keys that existed before any buyer came
 }
 
 // A serial is one order of some buyers, and one or two runs of it.
 type serial struct {
 	order []int
 	runs  []Run
-	forms map[string]*form // by the answers that are not compared
+	forms map[string]*form // by the buyers whose answers are not compared
 }
 
-// New returns an oracle for programs that begin with the data of reset. except lists what may differ:
-// "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for all of it).
+// New returns an oracle for programs that begin with the given data (reset). The parameter except lists the values that
+// may differ: "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for
+// all of it).
 func New(reset Data, except []string) *Oracle {
 	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset}), before: nodes(reset)}
 	for _, e := range except {
@@ -66,9 +67,9 @@ func New(reset Data, except []string) *Oracle {
 	return o
 }
 
-// Renewed learns from the data after another reset, before any buyer, what each reset makes anew: keys, random
-// values, and columns of other tokens, such as those of logins. Any other text may contain a quantity that the reset
-// does not restore.
+// Renewed learns which values each reset creates anew: keys, random values, and columns of other tokens, such as those
+// of logins. The parameter again is the data after another reset, before any buyer came. All other columns are still
+// compared, since they may contain a quantity that the reset does not restore.
 func (o *Oracle) Renewed(again Data) {
 	values, keys := tokens(Run{Data: again}), nodes(again)
 	maps.DeleteFunc(o.fixed, func(value string, _ bool) bool { return !values[value] })
@@ -212,8 +213,8 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 // LeftOut returns the columns that are not compared, written as in New's argument except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
-// Judge compares the run with every order of the buyers. nearest is nil if the run ended like one of them; otherwise it
-// is the difference from the nearest. refused lists the buyers that were refused, but would be served after that order.
+// Judge compares the run with every order of the buyers. It returns the difference from the nearest order, nil if the
+// run ended like one of the orders, and the buyers that were refused but would be served after that order (refused).
 func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
 	seen := map[string]*form{}
 	right := false

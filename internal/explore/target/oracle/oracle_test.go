@@ -44,8 +44,8 @@ func lastUnit(t *testing.T) *Oracle {
 	return o
 }
 
-// TestJudge: a run must end like an order of the buyers, in the answers and in the data. A buyer that was refused
-// need not be part of it, but must have changed nothing.
+// TestJudge: a run must end like an order of the buyers, in the answers and in the data. A refused buyer need not be
+// part of the order, but must have changed nothing.
 func TestJudge(t *testing.T) {
 	busy, lost := Answer{Status: 503}, Answer{Lost: true}
 	for name, c := range map[string]struct {
@@ -138,8 +138,8 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestPosition: a generated key in a row from before the buyers is a reader's position. The reader has not read the
-// events after it.
+// TestPosition: a generated key in a row that existed before the buyers is a reader's position. The reader has not read
+// the events after it.
 func TestPosition(t *testing.T) {
 	end := func(last string, read ...string) Run {
 		d := Data{
@@ -250,7 +250,7 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// TestSettleAgain: what has changed since the first run of an order is left out, also after a run was judged.
+// TestSettleAgain: a value that has changed since the first run of an order is left out, even after a run was judged.
 func TestSettleAgain(t *testing.T) {
 	end := func(pickup string) Run {
 		return Run{map[int]Answer{1: {Status: 201, Body: `{"pickup": "` + pickup + `"}`}}, nil}
@@ -269,8 +269,8 @@ func TestSettleAgain(t *testing.T) {
 	}
 }
 
-// TestRenewed: what each reset makes anew, such as the session of a login, is no difference; a quantity that grows
-// from reset to reset is.
+// TestRenewed: a value that each reset creates anew, such as a login's session, is no difference. A quantity that grows
+// with each reset is a difference.
 func TestRenewed(t *testing.T) {
 	for name, c := range map[string]struct {
 		again [3]string // id, token and logins
@@ -294,7 +294,8 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestUnrestored: a time that the reset does not restore is left out alone. A time that was not there is a difference.
+// TestUnrestored: only the column of a time that the reset does not restore is left out. A time that was not there is a
+// difference.
 func TestUnrestored(t *testing.T) {
 	now := func(later time.Duration) string { return time.Now().Add(later).UTC().Format("2006-01-02 15:04:05") }
 	data := func(stock, at, paid string) Data {
@@ -316,8 +317,7 @@ func TestUnrestored(t *testing.T) {
 	}
 }
 
-// TestSettle: what differs between two runs of one order is not compared. An end that differs otherwise
-// is an error.
+// TestSettle: a column that differs between two runs of one order is not compared. Any other difference is an error.
 func TestSettle(t *testing.T) {
 	end := func(token, count string, rows int) Run {
 		logged := &Table{[]Column{{Name: "token"}, {Name: "n"}}, nil}

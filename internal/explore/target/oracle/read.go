@@ -14,9 +14,9 @@ const MostRows = 10_000
 type Servers interface {
 	// Addresses returns the addresses by protocol.
 	Addresses() map[string]string
-	// Rows returns the first rows of a query as text. most is their maximum number.
+	// Rows returns the first rows of a query as text. The parameter most is their maximum number.
 	Rows(ctx context.Context, protocol, query string, most int) (columns []string, rows [][]string, _ error)
-	// Keys returns each key of Redis and its value. It fails if there are more than most.
+	// Keys returns each key of Redis and its value. It fails if there are more keys than most.
 	Keys(ctx context.Context, most int) ([][]string, error)
 }
 
@@ -53,7 +53,6 @@ const (
 	ORDER BY n.nspname, c.relname, a.attnum`
 )
 
-// mostColumns is the maximum number of columns of a database.
 const mostColumns = 100_000
 
 // Open reads which tables there are.

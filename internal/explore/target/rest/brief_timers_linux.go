@@ -39,8 +39,7 @@ func (b *BriefTimers) isQuiet() bool {
 	return true
 }
 
-// pending reports whether a program that sleeps has a brief timer. Those of a restless program no longer
-// count.
+// pending reports whether a program that sleeps has a brief timer. The timers of a restless program no longer count.
 func (b *BriefTimers) pending() bool {
 	if b.Rest.instances.Shared() {
 		return false

@@ -1,7 +1,7 @@
 // Package rest decides when nothing moves, so that the next step can be chosen. Then every program sleeps, no
 // byte is on its way, and every command waits at its gate, or in its server for another connection.
 //
-// Rest looks at the programs, Waits asks the servers, and Settling repeats both until neither moves.
+// Rest looks at the programs, Waits asks the servers, and Settling repeats both until no program and no server moves.
 package rest
 
 import (

@@ -16,14 +16,15 @@ const (
 	// The time between two checks of a running program is Look at first, later an eighth of the time since the last
 	// event, at most longLook. Otherwise the checks would take the processor from the program.
 	Look, longLook = 20 * time.Microsecond, time.Millisecond
-	// A sleep that lasts longer than instance.LongestSleep counts as none. The run is void if shorter sleeps
+	// A program that sleeps for longer than instance.LongestSleep counts as idle. The run is void if shorter sleeps
 	// follow one another for mostSleep, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
 	// three times, 8 s apart, after a program has become idle.
 	mostSleep = 28 * time.Second
-	// If no buyer can move and one is inside a program, the explorer waits for timers that end within
-	// farTimer. For sleeps that it cannot see it waits BlindWait.
+	// If no buyer can move, but a buyer is inside a program, the explorer waits for timers that end within farTimer,
+	// and at least BlindWait for sleeps that it cannot see.
 	farTimer, BlindWait = time.Minute, 2 * time.Second
-	// Asking a server which statements wait costs it time, so a statement must first be unanswered for this long.
+	// Asking a server which statements wait costs the server time, so a statement must first be unanswered for this
+	// long.
 	slowAnswer = 300 * time.Microsecond
 )
 
@@ -31,13 +32,13 @@ const (
 type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error
-	// HandOver takes the commands that have come, and delivers one answer, if there is any. The order of the
-	// answers is certain if Pulse.Seq still returns ordered. moved reports that a program has received something.
+	// HandOver takes the commands that have come, and delivers one answer, if there is any. The order of the answers is
+	// certain if Pulse.Seq still returns ordered. It returns true (moved) if a program has received something.
 	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
 	// Ended records that a server has finished with a connection that its program has closed.
 	Ended(c *wire.Conn)
-	// If a buyer pauses, Pause makes the move that the schedule has for its pause. sleeps reports that a timer of
-	// the program runs.
+	// If a buyer pauses, Pause makes the move that the schedule has for its pause. If a timer of the program runs,
+	// sleeps is true.
 	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
 }
 
@@ -85,7 +86,7 @@ func (r *Settling) Settle(ctx context.Context) error {
 			wait = between(now.Sub(lastEvent))
 			continue
 		}
-		wait = 0 // an answer that is delivered makes the pulse busy
+		wait = 0 // a delivered answer makes the pulse busy
 		moves, err := r.run.HandOver(ctx, ordered)
 		if err == nil && !moves {
 			wait = Look
@@ -136,7 +137,7 @@ func between(since time.Duration) time.Duration {
 	return min(max(Look, since/8), longLook)
 }
 
-// broken returns why the run is void, if it is.
+// broken returns an error if a connection broke, or a gate refused the program.
 func (r *Settling) broken() error {
 	broken, refused := r.rest.gates.Trouble.Broken()
 	switch {
@@ -148,7 +149,6 @@ func (r *Settling) broken() error {
 	return nil
 }
 
-// where says where each buyer without an answer is, for an error.
 func (r *Settling) where() string {
 	now := r.rest.gates.Table.Now()
 	if inside := r.rest.buyers.Inside(now); len(inside) > 0 {

@@ -36,7 +36,7 @@ func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error)
 // the schedule has ended does not count as waiting: its server may take a while to notice that.
 func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	flying := w.Gates.Table.Now().Flying
-	for _, c := range w.Gates.Connections.InOrder() { // a command that waits for one of these waits for a buyer
+	for _, c := range w.Gates.Connections.InOrder() { // a command that waits for one of these connections waits for a buyer
 		w.Backends.Of(c).Joined(c.ID)
 	}
 	if len(flying) == 0 {
@@ -73,7 +73,7 @@ func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	return all, nil
 }
 
-// RunOut ends the wait of a command in its server as its time-out would.
+// RunOut ends the wait of a command in its server, like a time-out.
 func (w Waits) RunOut(ctx context.Context, o *gates.Op) error {
 	o.Interrupted, o.Waits = true, false
 	return w.Backends.Of(o.Conn()).Interrupt(ctx, o.Conn().ID)

@@ -42,8 +42,8 @@ func (slow) Waiting(context.Context, bool) (map[int64]bool, error) {
 
 func (slow) Interrupt(context.Context, int64) error { return nil }
 
-// TestWaitingTimedOut: a command whose wait the schedule has ended does not wait any more, although its
-// server still reports that wait. Otherwise its answer would come after the standstill.
+// TestWaitingTimedOut: a command whose wait the schedule has ended does not wait any more, although its server still
+// reports that wait. Otherwise the command's answer would come after the standstill.
 func TestWaitingTimedOut(t *testing.T) {
 	g, err := gates.New(&app.App{}, nil)
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ const (
 	loopProof   = leastSteps // number of commands in a row that must repeat the loop before the schedule is given up
 )
 
-// Add adds the next step. changed reports that it may have changed something at its server.
+// Add adds the next step. If the command may have changed something at its server, changed is true.
 func (r *Loop) Add(s Step, changed bool) {
 	if changed {
 		*r = Loop{}

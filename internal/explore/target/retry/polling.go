@@ -21,26 +21,26 @@ type Polling struct {
 	often   int            // number of equal retries after which a buyer counts as polling
 	waits   int            // number of equal retries after which GaveUp says what the buyer did next
 	routine Routine        // commands that a lone buyer repeats; they need more retries
-	changes map[string]int // by server, by all buyers
+	changes map[string]int // number of changes by all buyers, by server
 	recent  map[int]*pollster
 }
 
-// NewPolling returns the Polling of one run. often is the number of futile retries in a row
-// after which a buyer counts as polling. waits is the number after which Polling.GaveUp says what the buyer
-// did next. routine outlives the run.
+// NewPolling returns the Polling of one run. For often and waits, see Polling. The Routine outlives the run.
 func NewPolling(often, waits int, routine Routine) *Polling {
 	return &Polling{often: often, waits: waits, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
 }
 
-// A Routine contains, by skeleton, the commands that a lone buyer repeats, with the number of equal retries. With such a
-// command a buyer does not wait for another one: many object-relational mappers read a row again and again.
+// A Routine contains, by skeleton, the commands that a lone buyer repeats, with the number of equal retries. A buyer
+// that repeats such a command does not wait for another buyer: many object-relational mappers read a row again and
+// again.
 type Routine map[string]int
 
 // mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
 // waits for something within its program.
 const mostRoutine = 16
 
-// learn records a command that repeats the last tries; often is the minimum number of repetitions.
+// learn records a command that repeats the last tries, if it has repeated them at least as many times as the parameter
+// often says.
 func (r Routine) learn(tries []Try, name string, often int) {
 	n := often - 1
 	same := func(string) int { return tries[len(tries)-1].others }
@@ -58,8 +58,8 @@ func (r Routine) learn(tries []Try, name string, often int) {
 // A pollster records the recent commands of one buyer.
 type pollster struct {
 	tries []Try          // the most recent ones
-	equal int            // futile tries in a row, if there were more than Polling.waits; 0: it does not wait
-	since int            // changes by others at that time, at all servers
+	equal int            // futile tries in a row, if they reach Polling.waits; otherwise 0
+	since int            // other buyers' changes, at all servers, when equal was set
 	own   map[string]int // the part of Polling.changes that this buyer made
 }
 
@@ -131,7 +131,7 @@ func (p *Polling) Polls(buyer int, name string) bool {
 type Try struct {
 	Name, Answer string
 	Server       string
-	others       int // changes at the server by others at the time of the answer
+	others       int // other buyers' changes at the server until this answer
 	Changed      bool
 }
 
@@ -139,7 +139,7 @@ type Try struct {
 const longestCycle = 4
 
 // polls reports whether the command would repeat the last tries once more, after as many repetitions without any change
-// as often says. others counts the changes at a server by others until now.
+// as the parameter often says. The function others counts other buyers' changes at a server until now.
 func polls(tries []Try, name string, often int, others func(server string) int) bool {
 	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

@@ -2,7 +2,7 @@ package retry
 
 import "testing"
 
-// TestPolls: only questions that would get the same answer are held back.
+// TestPolls: only a command that would get the same answer again is held back.
 func TestPolls(t *testing.T) {
 	read := Try{Name: "GET a", Answer: "1", Server: "redis"}
 	failed := Try{Name: "SET lock", Answer: "nil", Server: "redis"}
@@ -79,7 +79,7 @@ func TestRoutine(t *testing.T) {
 	const command = "SELECT write_date FROM shipments WHERE id = 7"
 	for _, c := range []struct {
 		name            string
-		alone, searched int // equal commands before
+		alone, searched int // number of equal commands before
 		polls           bool
 	}{
 		{"as often as alone", 5, 5, false},

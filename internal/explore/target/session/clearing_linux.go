@@ -32,8 +32,8 @@ func NewClearing(c *Recovery, b *client.Buyers, r *rest.Rest, dirty func(ctx con
 	return &Clearing{b, r, dirty, c.p, c}
 }
 
-// Early returns an error if a command waits at a gate when a run begins. The command belongs to the
-// previous run. Since that run has its verdict already, Early makes this run void instead.
+// Early returns an error if a command waits at a gate when a run begins. The command belongs to the previous run. Since
+// that run has its verdict already, Early makes the new run void.
 func (r *Clearing) Early(ctx context.Context) error {
 	late, own := r.p.Gates.Table.Now().All(), r.p.Gates.OwnTraffic
 	if len(late) == 0 {
@@ -51,7 +51,7 @@ func (r *Clearing) Early(ctx context.Context) error {
 	return naming.Void("the program sends by itself when no buyer is there", "%s%s", strings.Join(texts, ", "), own.Advice(own.Pollers()))
 }
 
-// End ends a run that returned err. stuck reports that the programs may not continue by themselves.
+// End ends a run that returned err. If the programs may not continue by themselves, stuck is true.
 func (r *Clearing) End(ctx context.Context, err error, stuck bool) error {
 	serves, cuts := r.recovery.after(err)
 	stuck = stuck && !serves && !(cuts && r.cut(ctx))

@@ -12,11 +12,11 @@ type renewal byte
 
 const (
 	unneeded renewal = iota
-	due              // all connections were cut; Recover lets the programs open others
-	done             // the programs have opened others, and no run has succeeded since
+	due              // all connections were cut; Recover lets the programs open new connections
+	done             // the programs have opened new connections, and no run has succeeded since
 )
 
-// A Recovery decides what the programs need after a run, and does it before the next. The start of a real shop may
+// A Recovery decides what the programs need after a run, and does it before the next run. The start of a real shop may
 // take half a minute, so Recovery restarts programs only if something cheaper did not help.
 type Recovery struct {
 	p         Programs
@@ -25,16 +25,16 @@ type Recovery struct {
 	renewal   renewal
 	diverged  bool // the previous run diverged, and nothing was done
 	restarted bool // the previous run diverged, and the programs were restarted
-	futile    bool // after such a restart, the next run diverged, too
+	futile    bool // the run after that restart diverged, too
 }
 
 // NewRecovery returns the recovery of programs that are up.
 func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
 
-// after records the end of a run and decides what the programs need. serves is true if they can continue as
-// they are: a program that sent other commands than before is intact. If the next run diverges, too, the cause
-// may be in the program's memory, and serves is false, since only a restart empties the memory. cuts is true if
-// new connections may be enough, because the run did not diverge, or because a restart did not help before.
+// after records the end of a run and decides what the programs need. If serves is true, the programs can continue as
+// they are, for example after one run that diverged. After a second such run in a row, serves is false: the cause may
+// be in the program's memory, which only a restart empties. If cuts is true, new connections may be enough, because the
+// run did not diverge, or because a restart did not help before.
 func (c *Recovery) after(err error) (serves, cuts bool) {
 	void, discarded := schedule.AsVoid(err)
 	if err == nil {
@@ -59,7 +59,7 @@ func (c *Recovery) Recover(ctx context.Context) error {
 		}
 		c.down = c.p.Instances.All
 	}
-	if err := c.rehearsal.restart(ctx, c.down...); err != nil { // ends them again, if an earlier recovery has not ended
+	if err := c.rehearsal.restart(ctx, c.down...); err != nil { // restart first ends the programs that a failed recovery has started
 		return err
 	}
 	c.down, c.renewal = nil, unneeded

@@ -14,9 +14,9 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Rehearsal lets the buyers through with the gates open, so that each program does the extra work of
-// a first request before the search. It records what it has seen of the programs: whether buyers block each
-// other or leave locks behind, and which timed waits an idle program has. A restart does not change that.
+// A Rehearsal lets the buyers through with the gates open, so that each program does the extra work of a first request
+// before the search. It records what it has seen of the programs: whether buyers block each other or leave locks
+// behind, and which timed waits an idle program has. These facts stay valid after a restart.
 type Rehearsal struct {
 	// Together lets all buyers of a shared instance through at once, see ErrJam. The caller sets it before the
 	// first start.
@@ -41,7 +41,6 @@ func (x *Rehearsal) Next() *Rehearsal { return &Rehearsal{p: x.p, calm: x.calm} 
 // is not explored.
 var errLeaves = errors.New("a lock is left behind")
 
-// restart restarts programs, and warms them up.
 func (x *Rehearsal) restart(ctx context.Context, programs ...*instance.Instance) error {
 	if err := x.p.Instances.Restart(ctx, programs...); err != nil {
 		return err
@@ -94,8 +93,7 @@ func (x *Rehearsal) clean(ctx context.Context) error {
 	}
 }
 
-// rehearse lets the instance's buyers through twice, with the gates open and all at once. That fills
-// the instance's pools and caches.
+// rehearse lets the instance's buyers through twice, with the gates open. That fills the instance's pools and caches.
 func (x *Rehearsal) rehearse(ctx context.Context, i *instance.Instance) error {
 	if x.p.Instances.Shared() {
 		return x.rehearseShared(ctx, i)
@@ -112,7 +110,7 @@ func (x *Rehearsal) rehearse(ctx context.Context, i *instance.Instance) error {
 // at once. If they block each other inside the program, it restarts the program and sends them only one
 // after the other. The search will find that block, too.
 func (x *Rehearsal) rehearseShared(ctx context.Context, i *instance.Instance) error {
-	if i.Attached() { // its connections are older than the gates
+	if i.Attached() { // its connections were opened before the gates existed, so the pool must replace them
 		if _, err := x.reopened(ctx); err != nil {
 			return err
 		}

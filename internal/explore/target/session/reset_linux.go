@@ -94,7 +94,6 @@ func (p Programs) Request(buyer int) app.Request {
 	return p.App.Buyers[buyer-1].With(buyer, p.handed[buyer])
 }
 
-// send sends a request that must succeed to an instance.
 func (p Programs) send(ctx context.Context, i *instance.Instance, r app.Request) (reply client.Reply, _ error) {
 	answer, err := p.Probe().Ask(ctx, i, r)
 	if err != nil {

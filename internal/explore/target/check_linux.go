@@ -55,7 +55,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	}()
 	if x.byRows() {
 		if x.learned.catalog, err = rows.Read(ctx, servers.SQL("postgres"), x.programs.App.Never); err != nil {
-			x.learned.catalog = nil // a user without the right to read the catalog gets a search without footprints
+			x.learned.catalog = nil // the user may have no right to read the catalog; the search then uses no footprints
 		}
 	}
 	steps, check := 0, checker{x}
@@ -102,7 +102,6 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	return c, nil
 }
 
-// A checker runs the buyers of Check, each alone.
 type checker struct{ *Runner }
 
 // compare runs the buyer again, and learns which values of its commands and answers differ. Only runs with the
@@ -129,8 +128,8 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 
 const mostComparisons = 3
 
-// compared learns which values differ between two runs of a buyer, and records them in first. It returns
-// false, and learns nothing, if the runs have different commands.
+// compared learns which values differ between the runs one and other of a buyer, and adds their commands to
+// first.Varies. It returns false, and learns nothing, if the runs have different commands.
 func (x checker) compared(first *Alone, one, other Alone) bool {
 	same := func(a, b exchange) bool {
 		return a.server == b.server && naming.PlaceOf(a.command, "") == naming.PlaceOf(b.command, "")
@@ -194,7 +193,7 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 	})
 }
 
-// rulesInTurn runs all buyers, one after the other, and returns the rules that are broken after the last.
+// rulesInTurn runs all buyers, one after the other, and returns the rules that are broken after the last buyer.
 func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
 	var told app.Told
 	var order []int
@@ -285,7 +284,7 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 type alone struct {
 	*run
 	id   int
-	most *int // maximum number of commands at the servers at once, if all were released
+	most *int // maximum number of commands that could be at the servers at once
 }
 
 // Begin implements conduct.Subject.
@@ -322,13 +321,13 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	return err
 }
 
-// longProgram is a number of steps. If all buyers, each alone, take more steps in total, the search uses footprints, see
-// package rows. Shorter searches are complete without them.
+// longProgram is a limit for the total number of steps that the buyers take, each alone. Above this limit, the search
+// uses footprints, see package rows. Shorter searches are complete without footprints.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints, see package rows. Each buyer needs its own instance, and
-// its commands must reach the server one after the other. Footprints do not describe events, statements that
-// are held inside the server, or transactions with ignored commands.
+// byRows reports whether the search may use footprints, see package rows. Each buyer must have its own instance, and
+// send one command at a time. Footprints do not describe events, statements that are held inside the server, or
+// transactions with ignored commands.
 func (x *Runner) byRows() bool {
 	return !x.programs.Instances.Shared() && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// mayMeet reports whether the moves belong to two buyers, and other may change rows that m reads. Without gates, the
-// server could run both commands at once.
+// mayMeet reports whether the moves belong to two buyers, and the command of other may change rows that the command of
+// m reads. Without gates, the server could run both commands at once.
 func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
@@ -30,11 +30,10 @@ func (r *choices) mayCross(m, other move) bool {
 	return other.Command != nil && m.Effect == schedule.Writes && other.Effect == schedule.Writes && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Crosses(m.Command, other.Command)
 }
 
-// choices finds the possible next moves of the buyers.
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
-	filled    func(buyer int) app.Request // its request, with the values of `before`
+	filled    func(buyer int) app.Request // the buyer's request, with the values that `before` handed on
 	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
@@ -49,13 +48,14 @@ type choices struct {
 	coming  []*client.Buyer // buyers that have not sent a request; with a shared instance, sending is a step
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
 	held    bool            // a command is left out of the last moves, since it would only repeat a futile retry
-	waiter  int             // the buyer of that command
+	waiter  int             // the buyer of the command left out
 	divided []string        // commands that read and write, although another buyer's write could come in between
 
-	holdable bool // --overlap could hold one of these
+	holdable bool // with --overlap, a command of divided would become two steps
 }
 
-// divides records each command between whose read and write another of the moves could happen.
+// divides records each command that reads and writes, if another buyer's move could come between its read and its
+// write.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
 		if m.Command == nil {
@@ -75,8 +75,8 @@ func (r *choices) judged(o *gates.Op) bool {
 	return o.Alters && sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return r.app.RuleOn(name) != "" })
 }
 
-// ready returns the current moves. If all buyers only poll, time passes: waits that the program has limited end
-// first, then a polling buyer tries again.
+// ready returns the current moves. If every buyer polls or waits in a server, the moves are the time-outs of waits. If
+// there are none either, the moves are the retries of the polling buyers.
 func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
 	held := slices.DeleteFunc(slices.Concat(now.Held, now.Uncommitted), isLate)
@@ -140,9 +140,9 @@ func (r *choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// expiring returns the waits in the servers that may end when no other buyer can move. Any of them may end first. The
-// second result, again, lists those that have already ended several times without a change. A wait that the program
-// has not limited, such as a wait for a row, is in neither list: no buyer is served before the server's own time-out.
+// expiring returns the waits in the servers that may time out when no other buyer can move. Any of them may end first.
+// It returns the waits that have already ended several times without a change separately (again). A wait to which the
+// program has set no limit, such as a wait for a row, is in neither list: only the server's own time-out would end it.
 func (r *choices) expiring() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {
@@ -164,7 +164,7 @@ func (r *choices) expiring() (over, again []move, _ error) {
 	return over, again, nil
 }
 
-// endWait ends a wait in a server, as its time-out would.
+// endWait ends a wait in a server, like a time-out.
 func (r *choices) endWait(ctx context.Context, o *gates.Op) error {
 	r.buyers.Current = o.Buyer
 	return r.waits.RunOut(ctx, o)
@@ -173,8 +173,8 @@ func (r *choices) endWait(ctx context.Context, o *gates.Op) error {
 // isLate reports whether a command is held back for a later step, see repeating.
 func isLate(o *gates.Op) bool { return o.Late }
 
-// movesOf returns one move for each command of the buyer, each with its own token. Commands of timers get the last
-// letters, since they may be missing in a replay.
+// movesOf returns one move for each command of the buyer, each with its own token. A letter in the token distinguishes
+// the commands. Commands of timers get the last letters, since such a command may be missing in a replay.
 func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *gates.Op) bool { return o.Buyer != b.ID })
 	plain := 0
@@ -215,7 +215,7 @@ func (r *choices) request(b *client.Buyer) (m move, comes bool) {
 	return m, true
 }
 
-// mixed reports whether steps of other buyers may lead to two answers for one buyer, see schedule.Point.
+// mixed reports whether steps of other buyers may lead to two answers for one buyer, see schedule.Point.Mixed.
 func (r *choices) mixed(now gates.Commands) bool {
 	for _, b := range r.buyers.All {
 		waits := 0

@@ -15,7 +15,7 @@ type Crowd struct {
 	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program: no sale
 	Unanswered int               `json:"unanswered"` // buyers that got no complete answer to their request, so they may have bought
 	AtOnce     int               `json:"at_once"`    // maximum number of commands at the servers at once
-	Alone      int               `json:"alone"`      // AtOnce of a buyer that runs alone
+	Alone      int               `json:"alone"`      // the same maximum for a buyer that runs alone
 	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken, Failed or Inconclusive
 	Why        string            `json:"why,omitempty"`
 	Undone     string            `json:"-"`                  // problem besides a broken rule, part of Why
@@ -27,9 +27,9 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict by the rules of `never`. Its parameter, the function never, runs them. A buyer without an
-// answer may have bought, so judge tries every possible number of sales. The burst is broken only if every number
-// breaks a rule. No fault is injected, so a failure breaks the promise, too.
+// judge sets the verdict. The function never runs the rules of `never` in oversell.yaml. A buyer without an answer may
+// have bought, so judge tries every possible number of sales. The burst is broken only if every number breaks a rule.
+// No fault is injected, so a failure breaks the promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
@@ -61,7 +61,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves adds a problem to the verdict, unless the text is "": a burst that would hold becomes inconclusive.
+// leaves records a problem (undone), unless the text is "". A burst that would hold becomes inconclusive.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

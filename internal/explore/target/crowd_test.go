@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// TestCrowd: a buyer without an answer may have bought or not. A rule counts as broken only if it is broken in both cases.
+// TestCrowd: a buyer without an answer may have bought or not. A rule counts as broken only if it is broken either way.
 func TestCrowd(t *testing.T) {
 	orders := func(n int) func(app.Told) []app.Finding { // the rule that the number of orders equals :sold
 		return func(t app.Told) []app.Finding {

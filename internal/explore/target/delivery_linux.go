@@ -15,9 +15,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time.
-// It reports commands and answers to the other parts of the run. A rest.Settling calls the delivery's methods of
-// rest.Run when the program is idle.
+// A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time. It
+// reports commands and answers to the other parts of the run. It implements rest.Run, whose methods a rest.Settling
+// calls when the program is idle.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard
@@ -35,7 +35,7 @@ type delivery struct {
 
 	loop    retry.Loop
 	answers []exchange              // recorded only in an observed run
-	steps   map[gates.Template]bool // the commands that are steps; only if oversell.yaml ignores others
+	steps   map[gates.Template]bool // the commands that were steps; recorded only if oversell.yaml ignores other commands
 }
 
 // Guard implements rest.Run.
@@ -48,7 +48,7 @@ func (d *delivery) Pause(ctx context.Context, sleeps bool) (made bool, _ error) 
 
 // Ended implements rest.Run.
 func (d *delivery) Ended(c *wire.Conn) {
-	d.polling.ChangedBy(c.Buyer, c.Protocol) // a waiting buyer may try again
+	d.polling.ChangedBy(c.Buyer, c.Protocol) // locks may be released, so a polling buyer may retry
 	d.rows.Closed(c)
 	delete(d.whose.open, c)
 }
@@ -60,8 +60,8 @@ func (d *delivery) changedAll() {
 	}
 }
 
-// HandOver implements rest.Run. It delivers one answer: that of the buyer that moved last or, if it has none, that of
-// the first buyer with one. While the order of the answers is uncertain, HandOver delivers none.
+// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last or, failing that, to the first
+// buyer with an answer. While the order of the answers is uncertain, HandOver delivers none.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
 	passed := d.free()
 	come, err := d.attribute()
@@ -71,7 +71,7 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 	if err != nil || passed || len(now.Answered) == 0 {
 		return passed, err
 	}
-	for _, o := range now.Answered { // a pushed message without a known buyer belongs to the current one
+	for _, o := range now.Answered { // a pushed message without a known buyer counts for the current buyer
 		if o.Buyer == 0 {
 			o.Buyer = d.buyers.Current
 		}
@@ -98,14 +98,14 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 func (d *delivery) isCurrent(o *gates.Op) bool { return o.Buyer == d.buyers.Current }
 
 // uncertain reports whether another answer may have to come first. The last command may have released locks in the
-// server, and the answers to unblocked buyers may come before its own. In a shared instance, the order of delivery
-// decides which connection the program's pool lends next. ordered is the number of the last event if the servers
-// report that no other answer will come.
+// server, and the answers to unblocked buyers may come before its own. In a shared instance, the order of the answers
+// decides which buyer gets the next free connection of the program's pool. The order is certain if Pulse.Seq still has
+// the value ordered, at which the servers reported that no other answer will come.
 func (d *delivery) uncertain(now gates.Commands, ordered int64) bool {
 	return d.programs.Instances.Shared() && len(now.Flying) > 0 && d.programs.Gates.Pulse.Seq() != ordered && !slices.ContainsFunc(now.Answered, d.isCurrent)
 }
 
-// attribute finds the buyer and the name of each command that has arrived, and admits it.
+// attribute finds the buyer and the name of each command that has arrived, and admits the command.
 func (d *delivery) attribute() (come []*gates.Op, _ error) {
 	if d.programs.Instances.Shared() {
 		if err := d.whose.answered(); err != nil {
@@ -113,7 +113,7 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 		}
 	}
 	come = d.programs.Gates.Table.Now().Fresh
-	// Values that differ between runs get their names in this order, so it must not depend on them.
+	// Values that differ between runs get their names in this order, so the order must not depend on the values.
 	slices.SortStableFunc(come, func(a, b *gates.Op) int {
 		return cmp.Or(cmp.Compare(d.names.Blank(a.Text), d.names.Blank(b.Text)), a.Came.Compare(b.Came))
 	})
@@ -141,10 +141,10 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 // decide at which step that command comes. A new connection has no transaction, so the command changes nothing that
 // another connection can see. If no buyer waits for it, it passes at once and is no step.
 
-// setUp lets such commands pass, and reports whether there are any.
+// setUp lets the commands that set up a new connection pass, and reports whether there are any.
 func (d *delivery) setUp() (passed bool) {
 	table := d.programs.Gates.Table
-	if d.programs.Instances.Shared() { // the buyer of a command is not certain
+	if d.programs.Instances.Shared() { // the command's buyer is not certain
 		return false
 	}
 	for _, o := range table.Now().Held {
@@ -166,9 +166,9 @@ func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	return d.buyers.IsWaiting(b) && !slices.ContainsFunc(now.All(), other)
 }
 
-// A ping or SELECT 1 is no step, with one exception. In a shared instance, a pool may lend a buyer's connection while the
-// buyer waits for such a command on another one. If the lent connection has an open transaction or a lock, the command
-// is a step, so that other buyers can move.
+// A ping or SELECT 1 is no step, with one exception. In a shared instance, the ping's buyer may have a transaction or a
+// lock on another connection, which the program's pool may give to another buyer meanwhile. Then the ping is a step, so
+// that the other buyer can move first.
 
 // free lets all commands pass that are no step, and reports whether there are any.
 func (d *delivery) free() (passed bool) {
@@ -181,8 +181,7 @@ func (d *delivery) free() (passed bool) {
 	return passed
 }
 
-// mayLend reports whether a pool may lend a connection that has a transaction or a lock, while its buyer waits for
-// command o.
+// mayLend reports whether the buyer of command o may have a transaction or a lock on another connection.
 func (d *delivery) mayLend(o *gates.Op) bool {
 	all := d.whose.senders()
 	keep := slices.DeleteFunc(slices.Clone(all), func(b *client.Buyer) bool {
@@ -213,7 +212,7 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 		}
 	}
 	if o.Push {
-		d.polling.Changed(protocol) // a listener may try again
+		d.polling.Changed(protocol) // the message may make a polling buyer's retry succeed
 		d.learned.pushed = true
 		d.record.pushed(o)
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// testRunner returns a runner without a program, with shut gates, and the address of a gate. The server behind it answers
-// each command with its text, except those in silent.
+// testRunner returns a runner without a program, with shut gates, and the address of a gate. The server behind the gate
+// answers each command with the command's text, but does not answer those in silent.
 func testRunner(t *testing.T, a *app.App, silent ...string) (x *Runner, address string) {
 	t.Helper()
 	x, err := newRunner(Spec{App: a, Servers: &app.Servers{}})

@@ -1,5 +1,5 @@
 // Package target runs the schedules of a program under test, in any language, without changes to the program. It
-// implements a subject of package conduct.
+// implements conduct.Subject.
 //
 //	explore.Explorer: frontier, reduction, shrinking
 //	    |  schedule.Runner
@@ -11,8 +11,8 @@
 //	    |                                   |
 //	wire.Conn, one gate per connection  process.Program, its threads
 //
-// Package app reads the file that describes the user's shop. Package program holds the explorations that the
-// commands start. Package process controls the program's processes and threads. Package target runs its schedules.
+// Package app reads the file that describes the user's shop. Package program holds the explorations that the commands
+// of shop start. Package process controls the program's processes and threads. Package target runs its schedules.
 //
 // Each buyer has an instance of the program in a network of its own. The gates listen there at the
 // addresses of the real servers, so a command's connection identifies its buyer. If all buyers share

@@ -7,8 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// expire deletes every key with a time to live; its holder does not notice. A pause of the holder, or a slow
-// critical section, would have the same effect. During a run no lease expires by itself, see backend.Backend.After.
+// expire deletes every Redis key with a time to live. The holders of such locks do not notice. A pause of the holder,
+// or a slow critical section, would have the same effect. During a run no lease expires by itself, see
+// backend.Backend.After.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	if e.programs.Backends["redis"] == nil {
 		return nil, nil

@@ -26,5 +26,4 @@ func (e events) all() []conduct.Event[*gates.Op] {
 	}
 }
 
-// numbered returns the token of an event that concerns one buyer.
 func numbered(e schedule.Event, buyer int) string { return fmt.Sprintf("%s%d", e, buyer) }

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// timeout ends a buyer's wait in a server as the server's own time-out would, see serverstate.Database.Interrupt.
-// Redis answers nil. The event does not apply to waits that end without a time-out (wire.Endless).
+// timeout ends a buyer's wait in a server, like the server's own time-out, see serverstate.Database.Interrupt. Redis
+// answers nil. The event does not apply to waits that end without a time-out (wire.Endless).
 func (e events) timeout(context.Context) (all []move, _ error) {
 	seen := map[int]bool{}
 	for _, o := range e.programs.Gates.Table.Now().Flying {

@@ -43,8 +43,8 @@ func (d *delivery) usage(o *gates.Op) (u usage) {
 	return u
 }
 
-// Footprint returns the resources that the buyer of a Check used. Redis reports the keys of a command, except for
-// scripts and transactions: such a command counts as using any key.
+// Footprint returns the resources that the buyer of a Check used. Redis reports the keys of a command. A script or a
+// transaction counts as using every key, since Redis does not report theirs.
 func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) {
 	var stale []Resource // read without a lock
 	for _, e := range a.answers {

@@ -55,7 +55,7 @@ func (g *ignoreGuard) stretch(ctx context.Context) error {
 	return redis.After(ctx)
 }
 
-// look checks between two steps that no ignored command disturbs them, see stretch and blocked.
+// look checks between two steps that no ignored command disturbs the run, see stretch and blocked.
 func (g *ignoreGuard) look(ctx context.Context) error {
 	if !g.on() {
 		return nil
@@ -92,8 +92,8 @@ type hidden struct {
 	ruled bool
 }
 
-// hidden returns the ignored commands in passed that may hide a bug, given the steps of the same run. For Redis it
-// compares only commands with known keys: many programs run their queues as scripts, whose keys are unknown.
+// hidden returns those of the ignored commands (passed) that may hide a bug, given the steps of the same run. For Redis
+// it compares only commands with known keys: many programs run their queues as scripts, whose keys are unknown.
 func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Template) (all []hidden) {
 	if !g.on() {
 		return nil
@@ -129,8 +129,8 @@ func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Templ
 // undecided is the reason for a statement whose objects are not known.
 const undecided = "may touch any table"
 
-// why returns how an ignored command conflicts with a step or a rule, "" if it does not. touches lists the
-// objects that steps and rules use; writes lists those that steps change.
+// why returns how an ignored command conflicts with a step or a rule, "" if it does not. The set touches has the
+// objects that steps and rules use. The set writes has those that steps change.
 func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string {
 	for _, object := range slices.Sorted(maps.Keys(t.Touches)) {
 		switch {

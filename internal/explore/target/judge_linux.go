@@ -21,8 +21,8 @@ type judgement struct {
 	buyers   *client.Buyers
 	names    *naming.Names
 	leftover *leftover
-	serial   *serialOracle // nil: only the rules of `never` judge
-	struck   bool          // an event has happened
+	serial   *serialOracle // compares with serial runs; nil: only the rules of `never` decide
+	struck   bool          // the explorer has injected an event, such as a crash
 	early    bool          // set by verdict: a buyer was refused while a unit was left
 }
 
@@ -43,7 +43,8 @@ func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []wit
 	if err != nil {
 		return "", "", nil, err
 	}
-	// A crash may come before or after the buyer's purchase is complete, so both results are correct.
+	// A buyer that crashed without an answer may have bought or not, so one possible number of sales must satisfy the
+	// rules.
 	for more := 1; more <= untold && len(found) > 0; more++ {
 		other, err := r.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
 		if err != nil {
@@ -89,8 +90,8 @@ func whoWaits(ids []int) string {
 	return naming.Buyers(ids) + " wait"
 }
 
-// told counts the answers. The result failing lists the buyers that got a failure or no answer; untold counts the
-// buyers that crashed without an answer.
+// told counts the answers. It returns the counts, the buyers that got a failure or no answer (failing), and the number
+// of buyers that crashed without an answer (untold).
 func (r judgement) told() (t app.Told, failing []int, untold int) {
 	for _, b := range r.buyers.All {
 		before := t.Failed

@@ -35,16 +35,16 @@ type leftover struct {
 	record   *recorder
 
 	used map[*wire.Conn]use
-	took map[backend.Hold]use // the command that took each current hold; only in an observed run
+	took map[backend.Hold]use // the command that took each current lock or transaction; only in an observed run
 	last []backend.Hold       // the result of the last backend.Holdings.Left
-	at   int64                // Pulse.Seq, as it was before the field last was set
+	at   int64                // Pulse.Seq just before last was computed
 }
 
 func (l *leftover) answered(o *gates.Op) {
 	l.used[o.Conn()] = use{o.Buyer, o.Shown, len(l.record.Steps) - 1}
 }
 
-// look records which command took each current hold. It is called after each step of an observed run.
+// look records which command took each current lock or transaction. It is called after each step of an observed run.
 func (l *leftover) look(ctx context.Context) error {
 	all, err := l.holdings.Now(ctx)
 	if err != nil {

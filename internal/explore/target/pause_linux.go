@@ -12,12 +12,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// With a shared instance, a buyer pauses when it calls another service or sleeps. Before the pause, it may have returned
-// its connection to a pool. If another buyer moves in the pause, the first buyer may get another connection
-// next. The explorer cannot stop the program's clock, so it makes the other buyer's move as soon as it sees the
-// pause. If the pause ends before that move is complete, the order of the two is unknown, and the run is void.
+// With a shared instance, a buyer pauses when it calls another service or sleeps. Before the pause, it may have
+// returned its connection to a pool. If another buyer moves in the pause, the first buyer may get another connection
+// next. The explorer cannot stop the program's clock, so it makes the other buyer's move as soon as it sees the pause.
+// If the pause ends before that move is complete, the order of their moves is unknown, and the run is void.
 
-// A pause makes one buyer's move while another pauses. It also records which commands each connection has carried.
+// A pause makes one buyer's move while another buyer pauses. It also records which commands each connection has
+// carried.
 type pause struct {
 	shared  bool
 	table   *gates.Table
@@ -33,11 +34,11 @@ type pause struct {
 	roles       map[*wire.Conn]string // the commands that each connection has carried in this run
 }
 
-// begin begins a step. The argument is the token of the move to make in a pause, "" for none.
+// begin begins a step. If wanted is not "", it is the token of the move to make in a pause.
 func (p *pause) begin(wanted string) { p.wanted, p.pausing, p.firstPaused = wanted, 0, 0 }
 
-// moveInPause makes the wanted move if a buyer pauses. The caller calls it when the program is idle; sleeps says
-// whether a timer of the program runs. The error is a schedule.Void if the pause was missed.
+// moveInPause makes the wanted move if a buyer pauses. The program must be idle. If one of its timers runs, sleeps is
+// true. The error is a schedule.Void if the pause was missed.
 func (p *pause) moveInPause(ctx context.Context, sleeps bool) (made bool, _ error) {
 	if p.pausing != 0 {
 		if err := p.checkLasted(sleeps); err != nil {
@@ -106,7 +107,6 @@ func (p *pause) checkLasted(sleeps bool) error {
 	return nil
 }
 
-// isInside reports whether a buyer's request is inside the program.
 func (p *pause) isInside(buyer int) bool {
 	return slices.Contains(p.buyers.Inside(p.table.Now()), buyer)
 }
@@ -119,7 +119,6 @@ func (p *pause) end() error {
 	return schedule.Void{Why: "a pause in the program did not come again", Missed: true}
 }
 
-// standing returns the value of schedule.Point.Standing.
 func (p *pause) standing() string {
 	now := p.table.Now()
 	var all []string

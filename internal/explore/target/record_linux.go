@@ -28,7 +28,7 @@ type recorder struct {
 	watched  []string // the columns of the user's watch query
 
 	columns []string // like watched; nil before the first query
-	shown   int      // number of steps with watched values
+	shown   int      // number of steps that already have the query's values
 }
 
 // sent records a command that is about to be released.
@@ -58,7 +58,6 @@ func (w *recorder) answered(o *gates.Op) {
 	w.answer(o, o.Result)
 }
 
-// answer records an answer, with the given text as its result.
 func (w *recorder) answer(o *gates.Op, result string) {
 	s := witness.Step{Buyer: o.Buyer, Server: o.Conn().Protocol, Connection: o.Conn().ID, Result: result, Unseen: o.Answer.Unseen}
 	if w.Observe {
@@ -90,7 +89,7 @@ func (w *recorder) mark(step int, note string) {
 	}
 }
 
-// watch adds the current result of the user's query to the steps that have none yet.
+// watch adds the current result of the user's query to the steps that have no result yet.
 func (w *recorder) watch(ctx context.Context) error {
 	if !w.Observe {
 		return nil

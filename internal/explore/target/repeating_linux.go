@@ -15,8 +15,8 @@ import (
 
 // A buyer with several commands at the gates may also have timers: one branch of its request pauses, and then sends a
 // command on its own connection. The speed of the machine decides after how many steps that command comes. So the first
-// run that reaches a point of the schedule decides which commands wait there. Later runs wait for a missing one, and hold
-// back an early one, so the search sees each command at the same step.
+// run that reaches a point of the schedule decides which commands wait there. Later runs wait for a missing command,
+// and hold back an early command, so the search sees each command at the same step.
 
 // Times for timers of a buyer that has commands at the gates.
 const (
@@ -51,7 +51,7 @@ func (p point) after(token string) point {
 }
 
 type heldCommand struct {
-	what  uint64 // hash of its buyer and its name
+	what  uint64 // hash of the command's buyer and name
 	timed bool   // see gates.Op
 }
 
@@ -74,7 +74,7 @@ type repeating struct {
 	alone     bool // one buyer runs alone, so the points are not those of the search
 
 	point  point // current point
-	before int   // number of deliveries at the last point
+	before int   // Buyers.Handed at the last point
 }
 
 // leaves advances the point by a chosen token.
@@ -83,7 +83,7 @@ func (r *repeating) leaves(token string) { r.point = r.point.after(token) }
 // repeat waits for commands, or holds them back, until those at the gates are the same as in earlier runs. It is called
 // at each point.
 func (r *repeating) repeat(ctx context.Context) error {
-	if r.instances.Shared() { // the buyer of a timer is unknown
+	if r.instances.Shared() { // it is unknown which buyer set a timer
 		return nil
 	}
 	r.memory.parallel = several(r.mark(false)) || r.memory.parallel
@@ -111,8 +111,8 @@ func several(held []*gates.Op) bool {
 	return false
 }
 
-// mark decides which of the commands that have come since the last point are timed: those whose buyer has received
-// nothing meanwhile or, if the argument is true, all. It returns the held commands.
+// mark sets Op.Timed for the commands that have come since the last point. A command is timed if its buyer has received
+// nothing meanwhile, or if the parameter timed is true. mark returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {
@@ -208,7 +208,7 @@ func (r *repeating) compare(held []*gates.Op, known []heldCommand) (missing bool
 	if len(rest) > 0 {
 		return true
 	}
-	if len(known) > 0 { // otherwise, holding all commands back would end the run
+	if len(known) > 0 { // if none is known, marking all commands as late would end the run
 		for _, o := range late {
 			o.Late = true
 		}

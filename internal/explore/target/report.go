@@ -5,7 +5,7 @@ type CheckReport struct {
 	Program string         `json:"program"`
 	Servers string         `json:"servers"`
 	OK      bool           `json:"ok"`                // a search can begin
-	Why     string         `json:"why,omitempty"`     // why not
+	Why     string         `json:"why,omitempty"`     // why no search can begin
 	Guesses []string       `json:"guesses,omitempty"` // keys of oversell.yaml that are still marked as guesses
 	Buyers  []AloneReport  `json:"buyers"`
 	Pollers []PollerReport `json:"pollers,omitempty"` // sent while no buyer was there
@@ -19,7 +19,7 @@ type CheckReport struct {
 type AloneReport struct {
 	Buyer    int          `json:"buyer"`
 	Request  string       `json:"request"`
-	Answer   string       `json:"answer"` // "": none
+	Answer   string       `json:"answer"` // "": the buyer got none
 	Sold     bool         `json:"sold"`
 	TookMS   float64      `json:"took_ms"`
 	Commands []SeenReport `json:"commands"`

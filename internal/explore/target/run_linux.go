@@ -22,8 +22,8 @@ import (
 // A move is one possible next step of a run, such as the release of a command.
 type move = conduct.Move[*gates.Op]
 
-// A run is one schedule as a conduct.Subject: it makes a move and lets its parts bring it to the next standstill, at which
-// the program is idle.
+// A run executes one schedule as a conduct.Subject. After each move, it waits for the next standstill, at which the
+// program is idle.
 type run struct {
 	programs  session.Programs
 	guard     *ignoreGuard
@@ -46,7 +46,7 @@ type run struct {
 	expired   int      // number of Redis keys that had expired by the clock before the run
 	several   []string // commands that consist of several statements
 	waiting   *waiting // the first step at which a buyer was held back; nil: none
-	struck    bool     // an event has happened
+	struck    bool     // the explorer has injected an event, such as a crash
 }
 
 // newRun returns a run with all buyers. With observe, it records more, for a witness. With alone, only one buyer will
@@ -79,7 +79,8 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	return r
 }
 
-// pooler returns the pooler of a shared instance that lends connection c for a transaction; "" if there is none.
+// pooler returns the pooler of a shared instance that gives connection c to a client only for a transaction; "" if
+// there is none.
 func (r *run) pooler(c *wire.Conn) string {
 	if !r.programs.Instances.Shared() || c.Protocol != "postgres" {
 		return ""
@@ -151,7 +152,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 		return err
 	}
 	err := r.settling.Settle(ctx)
-	if v, void := schedule.AsVoid(err); void && m.During != "" { // two buyers were inside the program at once
+	if v, void := schedule.AsVoid(err); void && m.During != "" { // the other buyer's move and the end of the pause may have met
 		v.Missed, v.Seen = true, v.Seen || r.pause.wanted == ""
 		return v
 	}

@@ -31,7 +31,7 @@ type Runner struct {
 	overlap   bool     // Spec.Overlap
 	tries     int      // Spec.Tries
 	steps     int      // maximum number of steps of a schedule
-	solo      int      // maximum number of commands that a buyer alone has at the servers at once
+	solo      int      // maximum number of commands that a lone buyer could have at the servers at once
 	racing    []Alone  // buyers that break a rule even when they run alone
 	watched   []string // the columns of the user's watch query
 	learned   learned
@@ -46,11 +46,11 @@ type learned struct {
 	routine retry.Routine // see retry.Polling
 	habits  habits        // the usual commands of buyers that share an instance
 	memory  memory
-	catalog *rows.Catalog // nil: the search uses no footprints
+	catalog *rows.Catalog // of the databases, for footprints; nil: the search uses none
 	short   bool          // a server has generated a number too short to be recognized
 	waiting *waiting      // the earliest step at which a buyer was held back; nil: none
 	pushed  bool          // a server has pushed a message, so a buyer listens
-	serial  *serialOracle // the end of each serial run; nil: only the rules of `never` judge
+	serial  *serialOracle // the end of each serial run; nil: the rules of `never` judge the runs
 }
 
 // New starts the instances of the program and waits until all are ready. Call Check before the first Run, and

@@ -28,7 +28,7 @@ type serialOracle struct {
 	touched map[string]bool // tables that a buyer alone names or changes
 	aged    map[string]bool // by place of a difference: whether a serial run was repeated for it, see age
 	ended   *oracle.Run     // the end of the last judged run
-	struck  bool            // an event has happened in that run
+	struck  bool            // an event, such as a crash, was injected in that run
 	differs *oracle.Difference
 
 	unmatched []string // entries of `except` that match nothing
@@ -162,8 +162,9 @@ func (o *serialOracle) names(table string) bool {
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
 }
 
-// judge returns a finding if the run ended like no serial run, nil otherwise. The result early is true if a buyer was
-// refused while a unit was left; with `strict`, and without an event, that is a finding instead.
+// judge returns a finding if the run ended like no serial run, nil otherwise. It also reports whether a buyer was
+// refused while a unit was left (early). With `strict`, such a refusal is a finding instead, unless an event was
+// injected.
 func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck bool) (_ []witness.Finding, early bool, err error) {
 	o.ended = &oracle.Run{Answers: map[int]oracle.Answer{}}
 	for _, b := range buyers.All {
@@ -221,8 +222,8 @@ func quoted(entries []string) (all []string) {
 }
 
 // age checks for values that grow with time. If the last run differs only in numbers from the nearest serial run, age
-// repeats that serial run, once for each set of places. Values that differ between its two runs are not compared
-// any more. The programs restart first, since a race may have left data in their memory.
+// repeats that serial run, once for each set of differing places. Values that differ between the two runs of that order
+// are not compared any more. The programs restart first, since a race may have left data in their memory.
 func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) error {
 	d := o.differs
 	o.differs = nil

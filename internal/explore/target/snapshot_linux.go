@@ -7,8 +7,8 @@ import (
 )
 
 // snapshots tracks the transactions that have just taken their snapshot. Such a transaction does not see later commits
-// of other buyers. So the search tries early to let another buyer move before the transaction's next statement. The
-// map contains only transactions whose BEGIN names a level above READ COMMITTED.
+// of other buyers. So the search tries early to let another buyer move before the transaction's next statement. The map
+// contains only transactions whose BEGIN names an isolation level above READ COMMITTED.
 type snapshots map[*wire.Conn]stage
 
 // A stage is the progress of a tracked transaction.

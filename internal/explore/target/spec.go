@@ -21,8 +21,8 @@ type Spec struct {
 	// Tries is the maximum number of futile retries in a row while another buyer could continue, 1 to
 	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
 	Tries int
-	// Overlap divides a statement that commits by itself into two steps, if another buyer's command could notice the
-	// difference, see splitting.
+	// Overlap runs an autocommitted statement as two steps, its execution and its commit, if another buyer's command
+	// could notice the difference, see splitting.
 	Overlap bool
 }
 
@@ -39,9 +39,9 @@ type Check struct {
 	Pollers []gates.Poller // commands that the program sent while no buyer was there
 	Ignore  []string       // entries of `ignore` for these pollers and the present ones; nil without pollers
 
-	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` suffice
+	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` judge the runs
 	Uncompared []string // allowed differences from the serial runs, see explore.Report
-	Unmatched  []string // entries of `except` that belong to other requests of a scan
+	Unmatched  []string // entries of `except` that match nothing, since they belong to other requests of a scan
 }
 
 // Alone describes the run of one buyer.
@@ -59,7 +59,7 @@ type Alone struct {
 	Hides    string   // an entry of Hidden that writes what a rule reads; "": none
 	Varies   []string // commands with values that differ between two runs, and that were not recognized otherwise
 	Why      string   // problem; "" if there is none
-	AtOnce   int      // maximum number of its commands at the servers at once, if all were released
+	AtOnce   int      // maximum number of its commands that could be at the servers at once
 	Races    string   // the rule that the lone buyer breaks, with several commands at once; "": none
 
 	// Meets is the number of its commands whose order relative to another buyer's may matter. 0: the search does not

@@ -10,22 +10,21 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
-// A splitting divides a statement that its database would commit by itself into two steps, for Spec.Overlap:
-// its execution and its commit. In between, another buyer's statement sees the old rows, and waits for rows that the
-// first has locked. So both statements are inside the server at once.
+// A splitting runs an autocommitted statement as two steps, its execution and its commit, for Spec.Overlap. In between,
+// another buyer's statement sees the old rows, and waits for rows that the first has locked.
 //
-// While a statement is held before its commit, the next command must be one that could notice it, see meets.
-// Any other command would have the same effect before the statement, and another schedule covers that order. A
+// While a statement is held before its commit, only a command that could notice the statement may run, see meets. Any
+// other command would have the same effect if it ran before the statement, and another schedule covers that order. A
 // statement is not held if no command at a gate could notice it, or if it has changed nothing.
 type splitting struct {
 	on         bool // see Spec.Overlap
 	table      *gates.Table
 	code       backend.Catalogs
-	overlapped bool // a command ran while another one was held inside its server
+	overlapped bool // a command ran while another command was held before its commit
 }
 
-// splits reports whether a command that is about to be released becomes two steps. It also marks the
-// held commands that could notice it.
+// splits reports whether command o, which is about to be released, becomes two steps. If o could notice a statement
+// that is held before its commit, splits marks both as met.
 func (s *splitting) splits(o *gates.Op) bool {
 	if !s.on {
 		return false
@@ -53,8 +52,9 @@ func (s *splitting) unmet() *gates.Op {
 	return nil
 }
 
-// restrict returns the moves that matter while a statement is held before its commit and no other command has met
-// it: its commit, and the commands that would meet it. restricted is false if no such statement is held.
+// restrict applies while a statement is held before its commit, and no other command has met the statement. It returns
+// only the commit and the commands that would meet the statement. If no such statement is held, it returns all moves,
+// and restricted is false.
 func (s *splitting) restrict(all []move) (_ []move, restricted bool) {
 	held := s.unmet()
 	if held == nil {
@@ -70,9 +70,9 @@ func commitOf(m *move) {
 	m.Name, m.Effect = "COMMIT of "+m.Command.Name, schedule.Writes
 }
 
-// meets reports whether one of two commands could notice that the other is inside the server. A read
-// cannot: it sees the old rows. A statement that writes rows must have a table in common with held. If both
-// statements read only the rows that they write, they must share a row that neither of them inserts.
+// meets reports whether one of two commands could notice that the other is inside the server. A read could not, since
+// it sees the old rows. Two statements that write rows must have a table in common. If both read only the rows that
+// they write, they must share a row that neither of them inserts.
 func (s *splitting) meets(held, other *gates.Op) bool {
 	if other.Conn() == held.Conn() || other.Conn().Protocol != held.Conn().Protocol || other.Effect != schedule.Writes || other.Push {
 		return false

@@ -13,24 +13,25 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A strays detects a session lock that a buyer takes on one connection and releases on another, which does not hold
-// it. A pooler between program and server, or the program's own pool, causes this by lending connections. If a pooler
-// lends a connection only for a transaction, it is free again before the buyer is answered. Then no schedule lets
-// another buyer move in between, so strays reports the lock when it is taken.
+// A strays detects a session lock that a buyer takes on one connection and releases on another, which does not hold it.
+// A pooler between program and server, or the program's own pool, may give the buyer another connection in between. If
+// a pooler assigns a connection only for a transaction, the connection is free again before the buyer is answered. Then
+// no schedule lets another buyer move in between, so strays reports the lock when it is taken.
 type strays struct {
 	taken  map[stray]*wire.Conn
-	pooler func(*wire.Conn) string // the pooler that lends this connection for a transaction; "": none
+	pooler func(*wire.Conn) string // the pooler that assigns this connection only for a transaction; "": none
 	first  string                  // the first such lock, as text for the user; "": none
 }
 
-// poolers are programs that lend connections. lendsBriefly matches a configuration of pgcat or Odyssey that lends
-// them for a transaction or a statement (pgcat, "pool_mode"; Odyssey, "pool").
+// poolers are programs that share connections among their clients. lendsBriefly matches a configuration of pgcat or
+// Odyssey that assigns a connection only for a transaction or a statement (pgcat, "pool_mode"; Odyssey, "pool").
 var (
 	poolers      = []string{"pgbouncer", "pgcat", "odyssey"}
 	lendsBriefly = regexp.MustCompile(`(?im)^[^;#\n]*\bpool(?:_mode)?[\s="]+(?:transaction|statement)\b`)
 )
 
-// poolerOf returns the pooler among a program's processes that lends connection c for a transaction; "" if none does.
+// poolerOf returns the pooler among a program's processes that assigns connection c only for a transaction; "" if none
+// does.
 func poolerOf(i *instance.Instance, c *wire.Conn) string {
 	at := slices.IndexFunc(poolers, func(name string) bool {
 		if !i.Up() {
@@ -51,9 +52,9 @@ func poolerOf(i *instance.Instance, c *wire.Conn) string {
 // ofEntry matches the options dbname and pool_mode of an entry in PgBouncer's sections [databases] and [users].
 var ofEntry = regexp.MustCompile(`\b(dbname|pool_mode)\s*=\s*'?([^'\s]+)`)
 
-// lendsInPgBouncer reports whether PgBouncer lends the user's connections to the database for a transaction or a
-// statement. Several entries of the settings may lead to one database. If their modes differ, the default
-// applies (pgbouncer.org, "Configuration", pool_mode).
+// lendsInPgBouncer reports whether PgBouncer assigns the user's connections to the database only for a transaction or a
+// statement. Several entries of the settings may lead to one database. If their modes differ, the default applies
+// (pgbouncer.org, "Configuration", pool_mode).
 func lendsInPgBouncer(settings, database, user string) bool {
 	section, byDefault, ofUser, fallback := "", "session", "", ""
 	var ofDatabase []string // modes of the entries for the database; "": the default
@@ -102,7 +103,7 @@ type stray struct {
 var (
 	// sessionLock matches a call that takes or releases a session lock; a group captures the lock's name.
 	sessionLock = regexp.MustCompile(`(?i)\b(?:pg_(?:try_)?advisory_(lock|unlock)(?:_shared)?\s*\(((?:[^()]|\([^()]*\))*)\)|(get|release)_lock\s*\(\s*([^,)]*))`)
-	// isRefused matches the answer to such a call that took or released nothing.
+	// isRefused matches the answer to a call that took or released no lock.
 	isRefused = regexp.MustCompile(`=(?:f|false|0|NULL)$`)
 )
 
@@ -129,7 +130,7 @@ func (s *strays) answered(o *gates.Op, answer string) {
 	}
 }
 
-// keeps reports whether the buyer holds a lock on a connection other than this one.
+// keeps reports whether the buyer holds a session lock on another connection.
 func (s *strays) keeps(b *client.Buyer, other *wire.Conn) bool {
 	for lock, c := range s.taken {
 		if lock.buyer == b.ID && c != other {

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// TestStrays: a session lock is reported if a pooler lends connections for a transaction. Its release may reach another
-// connection, although no schedule shows that.
+// TestStrays: a session lock is reported if a pooler assigns connections only for a transaction. The release of the
+// lock may reach another connection, although no schedule shows that.
 func TestStrays(t *testing.T) {
 	for _, c := range []struct{ pooler, text, want string }{
 		{"pgbouncer", "SELECT pg_advisory_lock(1)", "SELECT pg_advisory_lock(1), through pgbouncer"},

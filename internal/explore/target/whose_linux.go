@@ -20,8 +20,8 @@ import (
 // buyer: it assumes that after the same request and the same answers, the same commands follow. It learns these
 // commands whenever the buyer is certain, first from each buyer alone. If it cannot infer the buyer, the run is void.
 //
-// A wrong inference loses no schedule, since the steps of a shared instance never commute. It would only show a
-// step in the column of another buyer, or count a retry for the wrong buyer (see package retry).
+// A wrong inference loses no schedule, since the search assumes that no steps of a shared instance commute. It only
+// shows a step in the column of another buyer, or counts a retry for the wrong buyer (see package retry).
 
 // A history is a hash of a buyer's request, its commands and their answers, in this order.
 type history [sha256.Size]byte
@@ -38,11 +38,11 @@ func (w history) after(command, answer string) history {
 // only commands whose buyer is certain.
 type habits struct {
 	next     map[history]map[string]int
-	parallel bool // a buyer may send while another of its commands has no answer
-	late     bool // a buyer may send after it was answered
+	parallel bool // a buyer may send a command while its previous one has no answer
+	late     bool // a buyer may send a command after the answer to its request
 }
 
-// isTold is the entry of habits.next for the answer to the buyer.
+// isTold is the entry in habits.next that stands for the answer to the buyer.
 const isTold = "\x00told"
 
 // An observation is a command that followed a history, and the number of times that it had come by then.
@@ -82,11 +82,11 @@ type attribution struct {
 
 	traces       map[int]*trace       // by buyer
 	open         map[*wire.Conn][]int // by connection: the buyers that have used it in its open transaction
-	observations []observation        // for habits
+	observations []observation        // for habits.learn
 	parallel     bool                 // as in habits, in this run
 	late         bool                 // as in habits, in this run
-	before       int                  // Buyers.Handed at the last release of a command or request
-	inferred     bool                 // some command could have been another buyer's
+	before       int                  // Buyers.Handed when the last command or request was released
+	inferred     bool                 // more than one buyer could have sent some command
 	guessed      bool                 // two buyers were indistinguishable
 }
 
@@ -203,8 +203,8 @@ func (a *attribution) waits(b *client.Buyer, o *gates.Op) bool {
 	return slices.ContainsFunc(slices.Concat(now.Held, now.Flying, now.Uncommitted), func(other *gates.Op) bool { return other != o && other.Buyer == b.ID })
 }
 
-// answered processes the buyers that were answered since the last call. If more commands of such a buyer were expected,
-// the attribution was wrong: one of them was counted for another buyer.
+// answered processes the buyers that were answered since the last call. It returns an error if more commands of such a
+// buyer were expected, since one of them was probably counted for another buyer.
 func (a *attribution) answered() error {
 	h := a.habits
 	for _, b := range a.buyers.All {
@@ -233,7 +233,7 @@ func (a *attribution) continues(o *gates.Op, shown string) {
 	clear(t.sentSince)
 }
 
-// keeps reports whether the buyer has used an open transaction on a connection other than this one.
+// keeps reports whether the buyer has used a transaction that is open on another connection.
 func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
 	for c, users := range a.open {
 		if c != other && slices.Contains(users, b.ID) {
@@ -243,7 +243,8 @@ func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
 	return false
 }
 
-// transaction records which buyers use a connection while a transaction is open on it. A pool may lend it to several.
+// transaction records which buyers use a connection while it has an open transaction. A pool may give the connection to
+// several buyers.
 func (a *attribution) transaction(o *gates.Op) {
 	c := o.Conn()
 	if o.Ends || !o.Answer.Open {

@@ -67,7 +67,7 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestWhoseAnswered: if a buyer is answered while its command waits, that command was another buyer's.
+// TestWhoseAnswered: if a buyer is answered while its command waits, the command was sent by another buyer.
 func TestWhoseAnswered(t *testing.T) {
 	for _, inferred := range []bool{false, true} {
 		var now gates.Commands
@@ -130,8 +130,8 @@ func (l loopback) Dial(ctx context.Context, _ string) (*net.TCPConn, error) {
 
 func (loopback) Said() string { return "" }
 
-// inside returns the attribution of two buyers with the same history. The first `buyers` of them have a request inside a
-// shared program. next holds the known habits for that history. The function answer answers the first buyer.
+// inside returns the attribution of two buyers with the same history. The first `buyers` of them have a request inside
+// a shared program. The map next has the known habits for that history. The returned function answers the first buyer.
 func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) (a *attribution, answer func()) {
 	t.Helper()
 	g, err := gates.New(&app.App{}, nil)
@@ -162,8 +162,8 @@ func inside(t *testing.T, buyers int, next map[string]int, now *gates.Commands) 
 	return a, func() { _, _ = io.WriteString(conns[0], "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") }
 }
 
-// TestOrderOfAnswers: if one buyer's command unblocks another in the server, the first buyer's answer is delivered
-// first, whichever arrives first.
+// TestOrderOfAnswers: if one buyer's command unblocks another buyer in the server, the first buyer's answer is
+// delivered first, even if it arrives later.
 func TestOrderOfAnswers(t *testing.T) {
 	const unlock, lock = "SELECT pg_advisory_unlock(1)", "SELECT pg_advisory_lock(1)"
 	x, address := testRunner(t, &app.App{Shared: "program", Buyers: make([]app.Request, 2)}, unlock)

@@ -20,7 +20,7 @@ func BuyerOf(ctx context.Context, owner int) int {
 
 type backgroundKey struct{}
 
-// Background marks ctx as the context of a renewal.
+// Background marks ctx as the context of a lease's renewal.
 func Background(ctx context.Context) context.Context {
 	return context.WithValue(ctx, backgroundKey{}, true)
 }

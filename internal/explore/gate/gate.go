@@ -18,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// errCrashed is the error of a crashed buyer's commands.
 var errCrashed = errors.New("explore: this buyer has crashed")
 
 // A Kind tells what happened to a command.
@@ -35,7 +34,7 @@ const (
 type Message struct {
 	Kind Kind
 	Op   *Op
-	Err  error // for Lost
+	Err  error // for Lost: the reason
 }
 
 // A Scheduler decides when commands continue. The buyers' goroutines call its methods.
@@ -50,7 +49,7 @@ type Scheduler interface {
 // connections.
 type Gates struct {
 	PubSub *PubSub
-	InBuy  func() bool // reports whether its caller runs in the goroutine of a Buy; nil: never
+	InBuy  func() bool // reports whether its caller runs in a goroutine that executes Strategy.Buy; nil: never
 
 	scripts   *scripts
 	scheduler atomic.Pointer[Scheduler]
@@ -79,7 +78,7 @@ func (g *Gates) deciding() Scheduler {
 	return *s
 }
 
-// Pass runs exec when the scheduler releases o. exec must fill in the result of o.
+// Pass runs exec when the scheduler releases o. The function exec must fill in the result of o.
 func (g *Gates) Pass(o *Op, exec func() error) error {
 	if o.conn != nil && o.conn.dead.Load() {
 		return driver.ErrBadConn

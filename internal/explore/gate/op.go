@@ -100,8 +100,8 @@ var errPanics = fmt.Errorf("%w, as a panic", ErrRaised)
 // command through gorm, in the goroutine of its Buy. A panic in another goroutine would end the process.
 func (o *Op) Panics() bool { return o.Raises() && o.inBuy && !o.Asks && !o.Controls }
 
-// PanicIn registers callbacks that panic after the decision Panic, for statements sent through db. A panic of the driver
-// itself would keep the connection: database/sql expects none there.
+// PanicIn registers callbacks that panic after the decision Panic, for statements sent through db. If the driver itself
+// panicked, database/sql would never free the connection.
 func PanicIn(db *gorm.DB) error {
 	panics := func(db *gorm.DB) {
 		if errors.Is(db.Error, errPanics) {

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// PubSub counts the messages in transit to subscribers. A buyer that waits for a message is blocked
-// only if no message is in transit. A message has arrived when its reader asks for the next one.
+// PubSub counts the messages in transit to subscribers. A buyer that waits for a message is blocked only if no message
+// is in transit. A message has arrived when its reader asks for the next message.
 type PubSub struct {
 	mu       sync.Mutex
 	taps     map[*tap]struct{}
 	sent     int         // number of messages that Redis has sent in this run
-	received int         // number of them that a reader has read
+	received int         // number of these messages that a reader has read
 	moment   int         // increases with each read and each SUBSCRIBE
 	heard    map[int]int // messages by the owner of the connection, see Heard
 }
 
-// tap is an observed connection.
 type tap struct {
 	net.Conn
 	all   *PubSub

@@ -29,8 +29,8 @@ type Noter interface {
 	Listen(lock, channel string)
 }
 
-// Client returns a client for one buyer, with the server of the client like. With owner 0, the client serves all
-// buyers, and the context identifies them.
+// Client returns a client for one buyer, at the server of an existing client (like). With owner 0, the new client
+// serves all buyers, and the context identifies them.
 func (g *Gates) Client(like redis.UniversalClient, owner int, server string, noted Noter) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *Gates) Client(like redis.UniversalClient, owner int, server string, not
 	return c, nil
 }
 
-// Direct returns a client with the server of the client like. It bypasses the gates.
+// Direct returns a client at the server of an existing client (like). It bypasses the gates.
 func Direct(like redis.UniversalClient) (*redis.Client, error) {
 	o, err := unhurried(like)
 	if err != nil {
@@ -171,7 +171,7 @@ func (h redisHook) op(ctx context.Context, buyer int, c *command) (*Op, error) {
 		o.Name = strings.Join(append([]string{c.name}, c.words(1)[:min(1, len(c.args)-1)]...), " ")
 		o.Text = strings.Join(append([]string{c.name}, c.words(1)...), " ")
 	}
-	if c.name == "PUBLISH" && len(c.args) > 1 { // the channel belongs to no lock; the next run waits until it has no listener
+	if c.name == "PUBLISH" && len(c.args) > 1 { // this channel belongs to no lock; the next run must wait until the channel has no listener
 		h.noted.Listen("channel "+c.words(1)[0], c.words(1)[0])
 	}
 	h.noted.Note(c.keys)

@@ -96,7 +96,7 @@ func (c command) changed(cmd redis.Cmder, err error) bool {
 	return changed
 }
 
-// tells classifies an answer. The driver's false stands for nil after SET NX, and for 0 after any other command.
+// tells classifies an answer. The driver returns false for nil after SET NX, and for 0 after any other command.
 func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	var refused redis.Error
 	var value any
@@ -137,8 +137,8 @@ func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
 }
 
-// whole returns a text that differs for any two different answers. The text of reply is for the user and may be
-// ambiguous.
+// whole returns a text that differs for any two different answers. The text that the function reply returns is for the
+// user and may be ambiguous.
 func whole(cmd redis.Cmder, err error) string {
 	if err != nil {
 		return reply(cmd, err)

@@ -55,7 +55,7 @@ func (c command) sha() string {
 }
 
 // unsent reports whether a command names a script by its hash before the full script was sent to that server. The gate
-// then answers NOSCRIPT, and the client sends the full script. So both are one step, in every run.
+// then answers NOSCRIPT, and the client sends the full script. So both commands are one step, in every run.
 func (s *scripts) unsent(server string, c command) bool {
 	if c.name != "EVALSHA" {
 		return false
@@ -65,7 +65,7 @@ func (s *scripts) unsent(server string, c command) bool {
 	return !s.sent[[2]string{server, c.sha()}]
 }
 
-// answered records that a full script has reached the server. It does not count if the command was ended at the
+// answered records that a full script has reached the server. A script does not count if its command was ended at the
 // gate.
 func (s *scripts) answered(server string, c command, err error) {
 	var reply redis.Error

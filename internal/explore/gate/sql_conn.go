@@ -160,7 +160,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return kept, nil
 }
 
-// opens records that a transaction is open. touched says whether it has already read or written.
+// opens records that a transaction is open. If the transaction has already read or written, touched is true.
 func (t *transaction) opens(touched bool) {
 	t.touched.Store(touched)
 	t.wrote = false
@@ -174,8 +174,8 @@ func (t *transaction) closes() {
 	t.wrote, t.serializable = false, false
 }
 
-// after records the effect of a successful statement on the transaction. changed says that a writing statement has
-// changed rows.
+// after records the effect of a successful statement on the transaction. If a writing statement has changed rows,
+// changed is true.
 func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":

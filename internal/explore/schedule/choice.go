@@ -2,7 +2,7 @@ package schedule
 
 import "strings"
 
-// Database names the database as a server. An event that touches every Redis server does not touch it.
+// Database names the database as a server. An event that touches every Redis server does not touch the database.
 const Database = "sql"
 
 // An Effect is the possible effect of a command on its server, as known before it is sent.

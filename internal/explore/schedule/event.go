@@ -9,7 +9,7 @@ const (
 	Expire  Event = "expire"  // every lease expires, and its holder does not notice
 	Crash   Event = "crash"   // a buyer's process dies, and its connections end
 	Forget  Event = "forget"  // one Redis server loses its keys
-	Renew   Event = "renew"   // it is time for a buyer's watchdog to renew
+	Renew   Event = "renew"   // a buyer's watchdog renews its lease
 	Timeout Event = "timeout" // a buyer's wait in a server times out
 
 	Disconnect Event = "disconnect" // a buyer hangs up; its process continues and cleans up

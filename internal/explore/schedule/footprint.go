@@ -47,9 +47,10 @@ const (
 // Commutes reports whether two commands of different buyers commute: in either order, each has the same result, and
 // the rows are the same.
 //
-// If two waits close a cycle, their order matters: the later one makes its command the deadlock's victim. Commutes
-// checks only cycles of two waits. A longer cycle of two buyers includes two commands of one buyer. Then that buyer waits
-// in the server twice, or has another command at its gate. Such a point is Mixed, so no two choices commute there.
+// If two waits close a cycle, their order matters: the command that waits later becomes the deadlock's victim. Commutes
+// checks only cycles of two waits. A longer cycle of two buyers includes two commands of one buyer. Then that buyer
+// waits in the server twice, or has another command at its gate. Such a point is Mixed, so no two choices commute
+// there.
 func (f Footprint) Commutes(g Footprint) bool {
 	for i := range f {
 		for k := range g {
@@ -80,8 +81,8 @@ func (f Footprint) waits(g Footprint) bool {
 // locks reports whether the use may wait for another transaction.
 func (t Touch) locks() bool { return !t.Held && (t.Use == Locks || t.Use == Checks || t.Use == Claims) }
 
-// Holding adds the transaction's earlier locks to the footprint of a command that may wait. unknown says that it may
-// hold any lock.
+// Holding adds the transaction's earlier locks to the footprint of a command that may wait. If unknown is true, the
+// transaction may hold any lock.
 func (f Footprint) Holding(before Footprint, unknown bool) Footprint {
 	may := false
 	for _, t := range f {

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// TestMeets: two uses commute exactly if PostgreSQL separates them at READ COMMITTED.
+// TestMeets: two uses of rows commute exactly if neither can affect the other in PostgreSQL at READ COMMITTED.
 func TestMeets(t *testing.T) {
 	rows := func(use schedule.Use, keys bool, fixed ...string) schedule.Touch {
 		touch := schedule.Touch{Use: use, Table: "t", Keys: keys, Fixed: map[string][]string{}}

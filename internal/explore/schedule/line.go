@@ -23,7 +23,7 @@ type Schedule struct {
 	Parts    int64 // number of rows into which the stock is divided; 0: it is in the product's own row
 	Shared   bool  // all buyers use one process
 	OneKey   bool  // all purchases have one Idempotency-Key
-	Overlap  bool  // a program's statement may be held inside its server, as two steps
+	Overlap  bool  // a program's autocommitted statement may run as two steps
 	// The steps: "1", "1a" at the first Redlock node, "1r" by the watchdog, "1rr" the watchdog's ROLLBACK while "1r"
 	// waits, "1+2" both at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget",
 	// "forget-a", "renew1", "timeout1".

@@ -60,14 +60,14 @@ type Point struct {
 	Seen    string   // result of the last step, if that was a concurrent pair
 
 	Begun func(buyer int) bool // reports whether the buyer has sent a command
-	// Fresh reports whether a server is a node of a multi-node lock that received no command yet. standing lists the
-	// commands at its gates. Two fresh nodes with equal lists are interchangeable.
+	// Fresh reports whether a server is a node of a multi-node lock that received no command yet. It also returns a
+	// list of the commands at the server's gates (standing). Two fresh nodes with equal lists are interchangeable.
 	Fresh func(server string) (standing string, fresh bool)
 	// Paused is a buyer that has paused in the program since the last step, while another buyer could have moved; 0: none.
 	// It is set only for a shared instance, like Standing.
 	Paused int
-	// Standing lists each command with the earlier use of its connection. It differs if the program's pools have lent
-	// other connections.
+	// Standing lists each command with the earlier commands on its connection. It differs between runs in which the
+	// program's pools have handed out other connections.
 	Standing string
 	Told     bool // the last step delivered a message to a buyer
 	// Mixed reports that steps of two other buyers may both lead to an answer for one buyer, which then sees their order.
@@ -105,7 +105,7 @@ type Ended struct {
 	Compound []string
 	// Divided lists commands that read and write in one step, although another buyer's write could have come in between.
 	Divided []string
-	// Holdable reports that --overlap could hold one of Divided.
+	// Holdable reports that --overlap would run a command of Divided as two steps.
 	Holdable bool
 	// Ignored lists commands that oversell.yaml ignores, although they affect a step or a rule, each with the
 	// reason.
@@ -113,8 +113,8 @@ type Ended struct {
 	// Uncompared lists the differences from the serial runs that are allowed, see package oracle.
 	Uncompared []string
 
-	// Stray is a lock released on a connection that does not hold it, or taken on one that a pooler lends per
-	// transaction; "": none.
+	// Stray is a lock released on a connection that does not hold it, or taken through a pooler that assigns
+	// connections per transaction; "": none.
 	Stray string
 	// Namesakes is a host name and process id that two instances have both sent; "": none.
 	Namesakes string
@@ -123,7 +123,7 @@ type Ended struct {
 	Unforeseen string
 
 	Foreign    bool // a buyer has released another holder's lock
-	Early      bool // a buyer was refused, and a later one could buy; with a program: a serial run serves the refused buyer
+	Early      bool // a buyer was refused, and a later buyer could buy; with a program: a serial run serves the refused buyer
 	Concurrent bool // the schedule includes a concurrent pair
 	Pruned     bool // ended early: the schedule could show nothing new
 	Cut        bool // ended early: the schedule repeated itself

@@ -5,8 +5,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Saved is a program's schedule in a file, which can be repeated after the program has changed. It names the
-// commands. A replay string only counts them, so it would mean other commands after one was added.
+// Saved is a program's schedule in a file, which can be repeated after the program has changed. It names the commands.
+// A replay string only counts the commands, so it would select other commands after the program got a new command.
 type Saved struct {
 	Version  int              `json:"version"`
 	Program  string           `json:"program"`

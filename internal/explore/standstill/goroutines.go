@@ -110,7 +110,6 @@ func (g *Goroutines) all() string {
 	}
 }
 
-// isOurs reports whether the goroutine runs a strategy.
 func (m *marks) isOurs(stack string) bool {
 	return slices.ContainsFunc(m.ours, func(mark string) bool { return strings.Contains(stack, mark) })
 }

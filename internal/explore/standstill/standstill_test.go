@@ -99,7 +99,7 @@ func spin(stop *atomic.Bool) {
 	}
 }
 
-// TestAtRest: a goroutine that waits for another one is at rest. A running goroutine is not.
+// TestAtRest: a goroutine that waits for another goroutine is at rest. A running goroutine is not.
 func TestAtRest(t *testing.T) {
 	g := standstill.NewGoroutines(nil, wait, spin)
 	until := make(chan struct{})
@@ -129,11 +129,10 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// parked represents a strategy's goroutine that does not end.
 func parked(until chan struct{}) { <-until }
 
-// TestLeftBehind: goroutines that remain from a failed exploration do not block the next exploration. Its
-// own goroutines do.
+// TestLeftBehind: goroutines that remain from a failed exploration do not block the next exploration. The next
+// exploration's own goroutines do.
 func TestLeftBehind(t *testing.T) {
 	before, own := make(chan struct{}), make(chan struct{})
 	defer close(before)

@@ -1,9 +1,9 @@
 // Package conduct executes one schedule. It asks for the possible moves, lets the search choose one, and makes it, until
 // no move is left or the maximum number of steps is reached.
 //
-// A Subject represents the buyers. Package own is the subject for strategies of this project, whose commands
-// wait at gates in this process. Package target is the subject for a program in any language, with gates on
-// its connections. The loop, the limits and the record of events exist only in this package.
+// A Subject represents the buyers. Package own is the subject for strategies of the catalogue, whose commands wait at
+// gates in this process. Package target is the subject for a program in any language, with gates on its connections.
+// The loop, the limits and the record of events exist only in this package.
 package conduct
 
 import (
@@ -19,7 +19,7 @@ import (
 type Move[C comparable] struct {
 	schedule.Choice
 	Command C      // the command to release; for a timeout, the command that stops waiting; zero for other moves
-	Second  C      // for a concurrent pair: sent before Command is answered
+	Second  C      // for a concurrent pair: the command to release before Command is answered
 	During  string // token of another buyer's move in the pause that follows; "" if none
 	Text    string // for an event or a request: its description for the user
 	// Make makes the move without waiting for its effects. It is nil for the release of a command.
@@ -33,7 +33,7 @@ type Subject[C comparable] interface {
 	// Moves returns the possible next steps, sorted by buyer. There are none if every buyer is blocked and all timers
 	// that fire without a step have fired.
 	Moves(ctx context.Context) ([]Move[C], error)
-	// Over reports, after Moves returned none, that no event can change anything any more.
+	// Over reports, when there are no moves, whether no event can change anything any more.
 	Over() bool
 	// Describe adds the subject's information to point p.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
@@ -125,7 +125,6 @@ func (c *Conductor[C]) play(ctx context.Context, choose schedule.Chooser, e *sch
 	}
 }
 
-// moves returns the buyers' moves, then the events.
 func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	all, err = c.subject.Moves(ctx)
 	if err != nil || len(all) == 0 && c.subject.Over() {

@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		tokens string // an empty string: prune
+		tokens string // an empty token prunes the run
 		limits conduct.Limits
 		fails  bool
 		want   string // "pruned", "cut", "judged", or a part of the error

@@ -136,7 +136,7 @@ func (t *Tracker) Closed(c *wire.Conn) {
 func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	for _, one := range u.all {
 		if one.Use == schedule.Shows && one.Table != u.table {
-			delete(t.rows[o.Buyer], one.Table) // for example, a foreign key may have changed its rows
+			delete(t.rows[o.Buyer], one.Table) // forget its rows: for example, a foreign key may have changed them
 		}
 	}
 	if u.table == "" || len(u.new) == 0 || o.Answer.Refused {

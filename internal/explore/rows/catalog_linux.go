@@ -19,7 +19,7 @@ type Catalog struct {
 	changes string           // see serverstate.ChangedQuery
 	state   string           // see serverstate.CatalogState
 	ordered map[string]bool  // tables in which other buyers may see the order of written rows, see schedule.Draws
-	ruled   map[string]bool  // names in rules; a rule may show the order of new rows of such a table, or of changes of such a column
+	ruled   map[string]bool  // tables and columns that rules name; a rule may show the order of new rows, or of changes of a column
 	all     bool             // any table may show the order of its rows
 	last    map[string]int64 // by sequence: its value at the last call of Sequences
 	prints  map[string]*schedule.Footprint
@@ -28,7 +28,8 @@ type Catalog struct {
 // tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL database. It returns nil if there is none. never lists the user's rules.
+// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The parameter never has the
+// user's rules.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
@@ -84,9 +85,9 @@ func (c *Catalog) rules(never []string) {
 	}
 }
 
-// Learn compares the rows that each buyer uses alone. For each buyer, meets counts the commands that may use the same
-// rows as another buyer's. Learn also records the tables in which others may see the order of written rows: in keys, in
-// times, or in the result of a SELECT without ORDER BY. short reports that some value had no name.
+// Learn compares the rows that each buyer uses alone. It returns, for each buyer, the number of commands that may use
+// the same rows as another buyer's (meets). Learn also records the tables in which others may see the order of written
+// rows: in keys, in times, or in the result of a SELECT without ORDER BY. If some value had no name, short is true.
 func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
 	c.all = c.all || short
 	meets = make([]int, len(alone))

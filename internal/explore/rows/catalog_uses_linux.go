@@ -121,7 +121,7 @@ func (c *Catalog) value(table, column string, value *string) (v string, known bo
 	return "", false
 }
 
-// updates returns the rows that an UPDATE locks and changes. old contains the known values of these rows.
+// updates returns the rows that an UPDATE locks and changes. The map old has the known values of these rows.
 func (c *Catalog) updates(a effect.Access, old map[string][]string) (all schedule.Footprint) {
 	table, sets := a.Finds.Table, a.Sets[0]
 	shape := c.shapes[table]

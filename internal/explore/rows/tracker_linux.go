@@ -4,10 +4,10 @@
 //	    |
 //	Tracker: the transactions of one run; each command gets a Usage
 //
-// In a long program on PostgreSQL, the search reorders only commands that use the same rows. At READ COMMITTED, a
-// plain SELECT sees only committed rows. So it commutes with a change in an open transaction, and with a COMMIT of
-// other rows. The text of a statement and the catalog determine its footprint. If they do not suffice, the command
-// has no footprint, and commutes with no other command.
+// In a long program on PostgreSQL, the search reorders only commands that use the same rows. At READ COMMITTED, a plain
+// SELECT sees only committed rows. So the SELECT commutes with a change in an open transaction, and with a COMMIT of
+// other rows. The text of a statement and the catalog determine its footprint, the rows that it uses. If they do not
+// suffice, the command has no footprint, and commutes with no other command.
 //
 // For MariaDB there are no footprints, since InnoDB also locks the gaps between rows.
 package rows

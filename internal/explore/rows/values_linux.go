@@ -101,8 +101,8 @@ func (t naming) named(a effect.Access, masked string) effect.Access {
 	return a
 }
 
-// known returns the name of a value, or the value itself if it is the same in each run. masked is the statement
-// with names; "" if the value is not from a statement.
+// known returns the name of a value, or the value itself if it is the same in each run. The text masked is the
+// statement with names; "" if the value is not from a statement.
 func (t naming) known(table, column, v, masked string) (name string, known bool) {
 	plain := true
 	switch t.shapes[table].Columns[column].Kind {

@@ -25,8 +25,8 @@ type Run struct {
 	Verdict  verdict.Verdict
 	Findings []witness.Finding
 	Watch    []string                      // columns of the query `watch` in oversell.yaml
-	Tables   map[string]serverstate.Tables // by protocol; all steps at a database without an entry stay
-	Shared   bool                          // all buyers are in one process, so all steps stay
+	Tables   map[string]serverstate.Tables // by protocol; at a database without an entry, no step is hidden
+	Shared   bool                          // all buyers are in one process, so no step is hidden
 }
 
 // maxUnfolded is the maximum number of steps of a witness that is shown in full: they fit on a screen.

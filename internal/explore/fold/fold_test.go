@@ -58,9 +58,9 @@ func TestHides(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
-		first, second []witness.Step // further steps; the case is about the second step of first
+		first, second []witness.Step // further steps; the case tests the second step of first
 		change        func(*Run)
-		odd, settings bool // whether that step, and the reads of settings, are hidden
+		odd, settings bool // whether the tested step is hidden, and whether the reads of settings are
 	}{
 		{name: "no buyer writes it", first: sql(1, "SELECT 1", "SELECT * FROM own_1"), odd: true, settings: true},
 		{name: "the rule names it", first: sql(1, "SELECT 1", "SELECT * FROM stock"), settings: true},
@@ -101,7 +101,7 @@ func TestHides(t *testing.T) {
 		{name: "a leaked lock", first: sql(1, "SELECT 1", "SELECT * FROM own_1"), change: func(r *Run) { r.Verdict = verdict.LeakedLock }},
 		{name: "stalled, without a rule", first: sql(1, "SELECT 1", "SELECT * FROM own_1"), change: func(r *Run) { r.Verdict, r.Findings = verdict.Stalled, nil }, odd: true, settings: true},
 	} {
-		// The first statement of a connection is always shown, so that step must not be the first.
+		// The first statement of a connection is always shown, so the tested step must not be the first.
 		r := two(slices.Concat(sql(1, "SELECT 0 FROM setting"), c.first, sql(1, "SELECT 2 FROM setting")), slices.Concat(sql(2, "SELECT 0 FROM setting"), c.second))
 		if c.change != nil {
 			c.change(&r)
@@ -210,7 +210,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestPicks: of a wide answer, the short form shows the columns of the rule, then those that an UPDATE assigns.
+// TestPicks: from a wide answer, the short form shows the columns of the rule, then those that an UPDATE assigns.
 func TestPicks(t *testing.T) {
 	t.Parallel()
 	row := []witness.Cell{{Column: "s_id", Value: "5"}, {Column: "s_name", Value: strings.Repeat("x", 60)}, {Column: "s_on_hand", Value: "1"}, {Column: "s_amount", Value: "0"}}

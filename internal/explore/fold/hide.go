@@ -17,14 +17,13 @@ import (
 type step struct {
 	witness.Step
 	touches, writes map[string]bool // objects; touches includes writes
-	// undecided reports that the step may also touch unknown objects, for example because it calls a procedure.
-	// wild reports that it may write unknown objects.
+	// If undecided, the step may also touch unknown objects, for example because it calls a procedure. If wild, it may
+	// also write unknown objects.
 	undecided, wild        bool
-	shown                  bool // the step always stays: it is an event, a wait, an error or a lock
+	shown                  bool // the step is never hidden: it is an event, a wait, an error or a lock
 	controls, begins, ends bool // the step controls, begins or ends a transaction, see effect.Mention
 }
 
-// analyse finds the objects of each step.
 func (r Run) analyse() (all []step) {
 	for _, s := range r.Steps {
 		one := step{Step: s, touches: map[string]bool{}, writes: map[string]bool{}}
@@ -192,8 +191,8 @@ func buyersOf(steps []step) map[int]bool {
 	return all
 }
 
-// ruled returns the objects that the broken rules name. decided is false if a rule may also read unknown objects,
-// for example through a view.
+// ruled returns the objects that the broken rules name. It returns false (decided) if a rule may also read unknown
+// objects, for example through a view.
 func (r Run) ruled() (rule map[string]bool, decided bool) {
 	rule = map[string]bool{}
 	for _, f := range r.Findings {
@@ -234,8 +233,8 @@ func (a *account) add(s step) {
 	a.wild[s.Server] = a.wild[s.Server] || s.wild
 }
 
-// lets reports whether a step may be hidden: the broken rule names none of its objects, and it shares no written
-// object with the buyers of this account.
+// lets reports whether a step may be hidden: the broken rule names none of its objects, and neither the step nor a
+// buyer of this account writes an object that the other touches.
 func (a *account) lets(s step, rule map[string]bool) bool {
 	if a.wild[s.Server] || len(s.writes) > 0 && a.undecided[s.Server] {
 		return false

@@ -22,7 +22,7 @@ type picker struct {
 	first, second map[string]bool // columns in lower case
 }
 
-// newPicker collects the columns from a run. hidden says for each step whether it is hidden.
+// newPicker collects the columns from a run. For each hidden step, the entry in hidden is true.
 func newPicker(r Run, hidden []bool) *picker {
 	p := &picker{first: map[string]bool{}, second: map[string]bool{}}
 	for _, f := range r.Findings {
@@ -70,8 +70,8 @@ func (p *picker) short(s witness.Step) witness.Step {
 	return s
 }
 
-// pick returns the cells of a row that the short form shows. named maps a column of the answer to its name in the
-// table, since a SELECT may rename it.
+// pick returns the cells of a row that the short form shows. The map named has the table's name for each column of the
+// answer, since a SELECT may rename columns.
 func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
 	count := map[string]int{}
 	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }

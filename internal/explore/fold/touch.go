@@ -14,8 +14,8 @@ type Touch struct {
 	Undecided, Wild bool
 }
 
-// TouchOf analyses the full text of a command. server is "mysql", "postgres" or "redis". tables are the server's
-// tables; nil: unknown.
+// TouchOf analyses the full text of a command. The server is "mysql", "postgres" or "redis". The server's tables are
+// nil if they are unknown.
 func TouchOf(server, command string, tables serverstate.Tables) Touch {
 	s := Run{Steps: []witness.Step{{Buyer: 1, Server: server, Command: command}}, Tables: map[string]serverstate.Tables{server: tables}}.analyse()[0]
 	return Touch{s.touches, s.writes, s.undecided, s.wild}

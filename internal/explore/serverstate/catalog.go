@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// ReadCatalog reads the code that a database runs inside statements, such as triggers. protocol is "mysql" or
+// ReadCatalog reads the code that a database runs inside statements, such as triggers. The protocol is "mysql" or
 // "postgres". In MySQL, it fails for a user without the privilege TRIGGER.
 func ReadCatalog(ctx context.Context, db *sql.DB, protocol string) (*effect.Catalog, error) {
 	tables, err := ReadTables(ctx, db, protocol)
@@ -41,7 +41,6 @@ func (r catalogReader) each(query string, do func(), into ...any) error {
 	return each(r.ctx, r.db, query, into, do)
 }
 
-// The queries of catalogReader.mysql.
 const (
 	mysqlRoutines = `SELECT LOWER(CONCAT(routine_schema, '.', routine_name, '.', routine_type)), LOWER(routine_schema), LOWER(routine_name), routine_type = 'PROCEDURE', sql_data_access,
 	COALESCE(routine_definition, '') FROM information_schema.routines WHERE routine_type IN ('PROCEDURE', 'FUNCTION') AND routine_schema NOT IN ('mysql', 'sys')`
@@ -88,8 +87,8 @@ func eventOf(word string) effect.Event {
 	return map[string]effect.Event{"INSERT": effect.Inserts, "UPDATE": effect.Updates, "DELETE": effect.Deletes}[word]
 }
 
-// The queries of catalogReader.postgres. They exclude the C routines of all extensions except dblink, since these use
-// only their arguments.
+// The queries of catalogReader.postgres. They exclude the C routines of all extensions except dblink, since the
+// excluded routines use only their arguments.
 const (
 	postgresOwn      = `n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'`
 	postgresRoutines = `SELECT p.oid::text, lower(n.nspname), lower(p.proname), p.prokind = 'p',
@@ -151,7 +150,7 @@ func (r catalogReader) postgres() error {
 			if names != "" {
 				one.Of = strings.Split(names, ",")
 			}
-			if one.Run != nil { // otherwise a trigger of an extension
+			if one.Run != nil { // if it is nil, the trigger belongs to an extension
 				r.code(schema, one)
 			}
 		}, &schema, &name, &bits, &deletes, &key, &names)

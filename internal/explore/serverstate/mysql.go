@@ -37,10 +37,10 @@ func (d *mysqlConnections) Adopt(int64) { d.adopted = true }
 func (d *mysqlConnections) Blocks() bool { return true }
 
 // Waiting reads the state three times, since each reading alone is unreliable. A transaction's state says LOCK WAIT
-// even before the server has checked for a deadlock, which may end that wait. The counter includes a wait only after
-// the check (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it also counts a
-// transaction that got the lock, or was chosen as victim, until its thread wakes. So every wait is real if the
-// counter equals the number of waits, and the same waits exist before and after it.
+// even before the server has checked for a deadlock, which may end that wait. The server's counter of waits includes a
+// wait only after the check (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it also counts
+// a transaction that got the lock, or was chosen as victim, until its thread wakes. So the waits count as real if the
+// counter is at least their number, and they are the same before and after.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted || named {
@@ -191,7 +191,6 @@ func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	return err
 }
 
-// The error codes that this file handles.
 const (
 	errLockWaitTimeout  = 1205 // ER_LOCK_WAIT_TIMEOUT
 	errQueryInterrupted = 1317 // ER_QUERY_INTERRUPTED
@@ -223,7 +222,6 @@ func isMySQL(err error, number uint16) bool {
 	return errors.As(err, &e) && e.Number == number
 }
 
-// mysqlRecords implements Records for MariaDB and MySQL.
 type mysqlRecords struct {
 	admin *sql.DB
 	far   bool // ids have been set to start at FirstID

@@ -40,7 +40,6 @@ func (d *mysqlConnections) Held(ctx context.Context, names []string) (map[int64]
 	return held, nil
 }
 
-// heldByName asks the server which connection holds each named lock, and adds these locks.
 func (d *mysqlConnections) heldByName(ctx context.Context, held map[int64][]string, names []string) error {
 	for _, name := range names {
 		id, err := d.Holder(ctx, name)

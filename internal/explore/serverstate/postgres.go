@@ -39,8 +39,9 @@ const noTimeouts = `SELECT set_config(name, '0', false)
 	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name
 	WHERE current_setting(name, true) IS NOT NULL`
 
-// Connected implements Connections. Only a superuser may set deadlock_timeout. At its default of one second, the explorer
-// still finds each deadlock first. Connected refuses a pooler: settings and End could apply to different sessions.
+// Connected implements Connections. Only a superuser may set deadlock_timeout. At its default of one second, the
+// explorer still finds each deadlock first. Connected refuses a pooler, since settings and End could then apply to
+// different sessions.
 func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -114,7 +115,8 @@ func (d *postgresConnections) buyers() string {
 	return "{" + strings.Join(ids, ",") + "}"
 }
 
-// closed returns a connection whose wait has closed a cycle; the one with the highest number if there are several.
+// closed returns a connection whose wait has closed a cycle. Of several such connections, it returns that with the
+// highest number.
 func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, found bool) {
 	for id := range blockers {
 		if !inCircle(blockers, id) {
@@ -222,7 +224,6 @@ func isPostgres(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// postgresRecords implements Records for PostgreSQL.
 type postgresRecords struct{ admin *sql.DB }
 
 // Prepare implements Records. On a disposable server, a commit need not reach the disk.

@@ -152,7 +152,7 @@ func (s *Redis) Held(ctx context.Context) ([]Key, error) {
 	return s.held, nil
 }
 
-// look reads keys in one round trip, with a command for the type of each key. The result lists the keys whose type has
+// look reads keys in one round trip, with a command for the type of each key. It returns the keys whose type has
 // changed, which must be read again.
 func (s *Redis) look(ctx context.Context, names []string) (again []string, _ error) {
 	type answer struct {
@@ -238,7 +238,7 @@ type Lease struct {
 	ByClock bool
 }
 
-// Leases returns the unexpired leases on the server. now is the time of the buyers' clock.
+// Leases returns the unexpired leases on the server. The parameter now is the time of the buyers' clock.
 func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ error) {
 	held, err := s.Held(ctx)
 	if err != nil {

@@ -24,8 +24,9 @@ type Keyspace struct{ client *redis.Client }
 // NewKeyspace returns the keyspace of client's server. The caller closes client.
 func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
 
-// eachKey returns a script that counts the keys for which condition is true, and runs do for each of them. Both
-// are Lua code, in which left is the key's time to live in ms, negative if the key does not expire.
+// eachKey returns a script that counts the keys for which condition is true, and runs do for each of them. The
+// parameters condition and do are Lua code, in which left is the key's time to live in ms, negative if the key does not
+// expire.
 func eachKey(condition, do string) *redis.Script {
 	return redis.NewScript(`
 local n = 0
@@ -39,8 +40,8 @@ end
 return n`)
 }
 
-// Named returns the keys that a command names, according to the server. known is false if the command may use other
-// keys: it runs a script, or works on all keys.
+// Named returns the keys that a command names, according to the server. It returns false (known) if the command may use
+// other keys, because it runs a script or works on all keys.
 func (k Keyspace) Named(ctx context.Context, words []string) (keys []string, known bool, _ error) {
 	args := []any{"COMMAND", "GETKEYS"}
 	for _, word := range words {
@@ -87,8 +88,7 @@ for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
 end
 return all`)
 
-// Values returns the keys of all databases, each with its value as text. most is the maximum number of keys; it fails if
-// there are more.
+// Values returns the keys of all databases, each with its value as text. It fails if there are more keys than most.
 func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error) {
 	answer, err := values.Run(ctx, k.client, nil, most, k.client.Options().DB).Slice()
 	if err != nil {
@@ -101,7 +101,6 @@ func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error
 	return all, nil
 }
 
-// expired matches a line of INFO stats.
 var expired = regexp.MustCompile(`(?m)^expired_keys:(\d+)`)
 
 // Expired returns the number of keys that have expired by the clock since the server started. The server counts a
@@ -170,7 +169,7 @@ func (k Keyspace) Gone(ctx context.Context, id int64) (bool, error) {
 	return !strings.Contains("\n"+list, fmt.Sprintf("\nid=%d ", id)), err
 }
 
-// Unblock ends a client's wait as its time-out would.
+// Unblock ends a client's wait, like a time-out.
 func (k Keyspace) Unblock(ctx context.Context, id int64) error {
 	return k.client.ClientUnblock(ctx, id).Err()
 }

@@ -25,8 +25,8 @@ type Database struct {
 	Records
 }
 
-// Connections finds the connections that wait. It ends a connection as the death of its process would, or ends a
-// wait. Only the scheduler's goroutine may use it, except for Connected and Answer.
+// Connections finds the connections that wait. It can also end a wait, or a connection as if its process had died. Only
+// the scheduler's goroutine may use it, except for Connected and Answer.
 type Connections interface {
 	// Connected prepares a new connection so that its waits do not time out, and returns its number. The number is 0
 	// if Waiting, End and Interrupt do not need one.
@@ -39,21 +39,22 @@ type Connections interface {
 	// while a statement runs.
 	Blocks() bool
 
-	// Waiting returns the connections whose statement waits for a lock. named must be true if a statement under way
-	// asks for a named lock, see Statement.NamedLock.
+	// Waiting returns the connections whose statement waits for a lock. The caller sets named to true if a statement
+	// under way asks for a named lock, see Statement.NamedLock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
 
-	// End ends a connection, as the end of its process would, and waits until its transaction is rolled back.
+	// End ends a connection as if its process had ended, and waits until its transaction is rolled back.
 	End(ctx context.Context, c Conn) error
 
 	// Gone reports whether a closed connection has ended and its transaction is rolled back.
 	Gone(ctx context.Context, c Conn) (bool, error)
 
-	// Held describes the locks and the transaction of each connection. It is exact for a connection without a statement under
-	// way. names are the named locks that programs have asked for, since a server may be unable to list them.
+	// Held describes the locks and the transaction of each connection. It is exact for a connection without a statement
+	// under way. The caller passes the names of the named locks that programs have asked for, since a server may be
+	// unable to list them.
 	Held(ctx context.Context, names []string) (map[int64][]string, error)
 
-	// Interrupt ends the wait of the connection's statement, as the server's lock-wait time-out would.
+	// Interrupt ends the wait of the connection's statement, like the server's lock-wait time-out.
 	Interrupt(ctx context.Context, c Conn) error
 
 	// Answer converts the result of a statement into the result that its strategy gets: the rows of a query, or
@@ -63,7 +64,7 @@ type Connections interface {
 
 // Records makes the records of different runs comparable.
 type Records interface {
-	// Prepare is called once. disposable says that no other user has data on the server.
+	// Prepare is called once. If no other user has data on the server, disposable is true.
 	Prepare(ctx context.Context, disposable bool) error
 
 	// Stated reports whether three things determine the effect of a statement: the committed data, the statements and waits
@@ -116,7 +117,7 @@ type WouldBlock struct{ error }
 // Unwrap returns the database's error.
 func (e WouldBlock) Unwrap() error { return e.error }
 
-// For returns the database of a dialect. admin must not be a buyer's connection.
+// For returns the database of a dialect. The parameter admin must not be a buyer's connection.
 func For(name string, admin *sql.DB) Database {
 	return map[string]Database{
 		dialect.MySQL:    {effect.MySQL, &mysqlConnections{admin: admin, tables: metadataLocks{admin: admin}}, &mysqlRecords{admin: admin}},

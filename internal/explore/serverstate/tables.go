@@ -32,9 +32,9 @@ type Table struct {
 // errHidden reports that the user lacks the privilege to see the triggers.
 var errHidden = errors.New("the user may not see the triggers of all tables")
 
-// The queries of ReadTables. Those for tables return the name, and whether it is a view, is opaque for another reason,
-// and fires. Those for foreign keys return the table, the referenced table, and whether a row of the table changes when
-// the referenced row is deleted, and when its key changes.
+// The queries of ReadTables. Those for tables return the table's name, and whether the table is a view, is opaque for
+// another reason, and fires (see Table). Those for foreign keys return the table, the referenced table, and whether a
+// row of the table changes when the referenced row is deleted, and when its key changes.
 const (
 	mysqlTriggers = `SELECT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))
 	OR EXISTS (SELECT 1 FROM information_schema.schema_privileges WHERE privilege_type = 'TRIGGER' AND table_schema = DATABASE() AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))`
@@ -60,7 +60,7 @@ const (
 	WHERE p.relkind IN ('r', 'p')`
 )
 
-// ReadTables reads the tables of a database. protocol is "mysql" or "postgres". In MySQL, it fails for a user
+// ReadTables reads the tables of a database. The protocol is "mysql" or "postgres". In MySQL, it fails for a user
 // without the privilege TRIGGER.
 func ReadTables(ctx context.Context, db *sql.DB, protocol string) (Tables, error) {
 	all := Tables{}

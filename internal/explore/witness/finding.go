@@ -10,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// mostRows is the maximum number of rows shown for a finding.
 const mostRows = 8
 
 // Shown returns the first rows of the finding, at most mostRows.
@@ -24,7 +23,6 @@ func (f Finding) More() string {
 	return ""
 }
 
-// returns is the text before a query that has returned a row.
 const returns = "must return no row, and does: "
 
 // Why describes the findings in one line.

@@ -16,7 +16,7 @@ type Folded struct {
 // A Row is a sequence of consecutive steps of one buyer, or an event.
 type Row struct {
 	First, Last int    // numbers of its first and last step, from 1
-	Steps       []Step // in their short form; a step without a server may say how many were omitted
+	Steps       []Step // in their short form; a step "... N more commands" stands for N omitted steps
 }
 
 // Number returns the numbers of the row's steps as text: "3" or "3-17".
@@ -27,7 +27,7 @@ func (r Row) Number() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// last returns the last step of the row, which has the watched values after the row.
+// last returns the last step of the row. Its Watched values are those after the whole row.
 func (r Row) last() Step { return r.Steps[len(r.Steps)-1] }
 
 // Buyer returns the buyer of the row; 0 if it is an event without a buyer.
@@ -78,7 +78,7 @@ func RowsText(rows [][]Cell, unseen int, pick func([]Cell) []Cell) string {
 	return strings.Join(all, "; ")
 }
 
-// String returns column=value. It quotes the value if that is empty or contains spaces.
+// String returns column=value. It quotes a value that is empty or contains spaces.
 func (c Cell) String() string {
 	value := c.Value
 	if value == "" || strings.ContainsAny(value, " ;\t\r\n") {

@@ -57,7 +57,7 @@ func (v view) Brief(s Step) string { return v.Witness.brief(s) }
 
 func (v view) Values(r Row) []string { return v.Witness.Values(r.last()) }
 
-// writeHTML writes a self-contained page, with the first witness if there is one.
+// writeHTML writes the first witness, if there is one.
 func writeHTML(out io.Writer, d Document) error {
 	v := view{Title: d.Title, Extent: d.Summary, Notes: d.Notes, Again: d.Broken.Replay, Witness: d.Broken.Witness}
 	for i := range d.Buyers {

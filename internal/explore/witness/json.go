@@ -37,7 +37,7 @@ func (w *Witness) MarshalJSON() ([]byte, error) {
 	}{w.Schedule, steps, (*plain)(w)})
 }
 
-// unescaped encodes v without escaping <, > and &. The outer encoder escapes them if it is set to.
+// unescaped encodes v without escaping <, > and &. The outer encoder escapes these characters if it is configured to.
 func unescaped(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

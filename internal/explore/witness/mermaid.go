@@ -139,7 +139,6 @@ func escape(s string) string {
 // edge of the picture.
 const noteWidth = 60
 
-// note returns the text of a note, wrapped to noteWidth.
 func note(text string) string {
 	var lines []string
 	for _, word := range strings.Fields(text) {

@@ -32,8 +32,8 @@ type Step struct {
 	Connection int64    `json:"-"` // the connection's number at the server; 0 if unknown
 }
 
-// These marks begin the command of a step that only adds the answer to an earlier command, which had to wait: the
-// server let it through, or its time-out ended it.
+// These marks begin the command of a step that only adds the answer to an earlier command, which had to wait until the
+// server executed it, or until its time-out.
 const (
 	LetThrough = "(let through) "
 	TimedOut   = "(timed out) "
@@ -60,7 +60,7 @@ type Witness struct {
 
 	Why      string    `json:"why"`
 	Outcomes []Outcome `json:"outcomes"`
-	Again    string    `json:"again,omitempty"` // how often it ends this way, if not always
+	Again    string    `json:"again,omitempty"` // how often the schedule ends this way, if not always
 
 	Program  string    `json:"program,omitempty"`  // name of a program under test; "": a strategy of the catalogue
 	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil without such a query

@@ -26,8 +26,8 @@ func (p *Program) Asleep() bool {
 // more generations of threads during one call is not asleep.
 const maxRounds = 8
 
-// asleep reports whether all threads slept while it called moment. Each thread was blocked before the call; after it,
-// the thread had neither run nor been woken.
+// asleep reports whether all threads slept during a call of the function moment. Each thread was blocked before that
+// call, and has neither run nor been woken since.
 func (t *tree) asleep(moment func() bool) bool {
 	if !t.whole {
 		if err := t.walk(); err != nil || !t.whole {
@@ -47,7 +47,7 @@ func (t *tree) asleep(moment func() bool) bool {
 }
 
 // first checks the threads that have run since they were last seen asleep, and finds the threads that they have
-// started. found reports whether there are any.
+// started. It also reports whether it found any.
 func (t *tree) first() (found, ok bool) {
 	var ran []*thread
 	for i, th := range t.order {
@@ -63,8 +63,8 @@ func (t *tree) first() (found, ok bool) {
 	if len(ran) == 0 {
 		return false, true
 	}
-	// Each of them was blocked before this search for its children. If it has run since, the second check
-	// detects that.
+	// Each of these threads was blocked before this search for its children. If the thread has run since, the second
+	// check detects that.
 	met := map[int]bool{}
 	for _, th := range ran {
 		if met[th.pid] {
@@ -116,7 +116,7 @@ func (t *tree) sleeps(th *thread) bool {
 	return err == nil && resting
 }
 
-// second reports whether no thread has run or been woken since first.
+// second reports whether no thread has run or been woken since the call of first.
 func (t *tree) second() bool {
 	for i, th := range t.order {
 		asleep, err := true, error(nil)

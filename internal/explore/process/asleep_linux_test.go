@@ -49,7 +49,7 @@ if os.fork() == 0:
         while True: pass
     os.wait()
 os.wait()`,
-		// At each moment one of the two can run: a writer wakes the other before it waits.
+		// At each moment one of the two processes can run, since a writer wakes the other process before it waits.
 		"two processes in turn": `
 import os
 (ar, aw), (br, bw) = os.pipe(), os.pipe()
@@ -58,7 +58,7 @@ r, w = (ar, bw) if child else (br, aw)
 if child: print("begin")
 else: os.write(w, b"x")
 while True: os.write(w, os.read(r, 1))`,
-		// A single check of each thread would be wrong here after a few calls.
+		// Here, a single check of each thread would find the program asleep after a few calls.
 		"six processes in turn": `
 import os
 pipes = [os.pipe() for _ in range(6)]
@@ -87,7 +87,7 @@ import threading
 print("begin")
 while True:
     t = threading.Thread(target=lambda: None); t.start(); t.join()`,
-		// No process waits for another, since each loses its parent.
+		// No process waits for another process, since each loses its parent.
 		"a daemon after the other": `
 import os
 print("begin")

@@ -120,8 +120,8 @@ func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	return 0, nil
 }
 
-// diagSocketAt returns the kernel's message about one end of a connection (from); nil if it is closed. to is the other
-// end.
+// diagSocketAt returns the kernel's message about one end of a connection (from); nil if that end is closed. The
+// parameter to is the other end.
 func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte
 	body[2] = extensions

@@ -111,7 +111,7 @@ func sockets(ipv6 bool, count int) (all []*os.File, err error) {
 	return all, nil
 }
 
-// spawn starts the keeper of a program. files must be its connection and its log.
+// spawn starts the keeper of a program. The files must be the keeper's connection and log.
 func spawn(files []*os.File) error {
 	if len(files) != 2 {
 		return errors.New("a keeper needs a connection and a log")

@@ -72,7 +72,6 @@ func procListeners(process string) (all []listener, err error) {
 	return all, nil
 }
 
-// diagnosed returns the listeners of both address families.
 func (s *Network) diagnosed() (all []listener, err error) {
 	err = s.ofKernel(func(fd int) error {
 		for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {

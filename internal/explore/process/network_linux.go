@@ -195,7 +195,6 @@ func (s *Network) dial(ctx context.Context, to netip.AddrPort) (*net.TCPConn, er
 	return connect(ctx, f, to)
 }
 
-// connect connects a socket, and closes f.
 func connect(ctx context.Context, f *os.File, to netip.AddrPort) (*net.TCPConn, error) {
 	defer f.Close()
 	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) })

@@ -21,7 +21,7 @@ func daemon(mark int) string {
 	return fmt.Sprintf("setsid sh -c 'sleep %d & setsid sleep %d & exec sleep %d' & sleep %d", mark, mark, mark, mark)
 }
 
-// TestPID: a program's first process has the requested process id, also in its own view.
+// TestPID: a program's first process has the requested process id, even as it sees itself.
 func TestPID(t *testing.T) {
 	log := &buffer{}
 	p, err := Start(newTestNetwork(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})

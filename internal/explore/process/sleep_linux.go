@@ -32,7 +32,7 @@ type place struct {
 
 // idle describes the timed waits of an idle program.
 type idle struct {
-	most    map[place]int           // maximum number at the same time
+	most    map[place]int           // maximum number of waits at the same time
 	longest map[place]time.Duration // for loops: the longest time-out
 	same    map[wait]bool           // all waits that were seen, with left set to 0
 	fires   bool                    // the program has had a timer of timerfd_create(2)
@@ -88,8 +88,8 @@ func (p *Program) Wakes(within time.Duration) bool {
 	return sleeps || !sure
 }
 
-// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program; timed is false
-// if there is none. The time-out counts from the beginning of the wait.
+// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program. If no thread
+// does, it returns false (timed). The time-out counts from the beginning of the wait.
 func (p *Program) Soonest() (left time.Duration, timed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	return left, timed
 }
 
-// sleeping does the work of Sleeping or, if often is true, of Wakes. sure is false if some thread's wait could not be
-// read, and no other wait is a sleep.
+// sleeping does the work of Sleeping or, if often is true, of Wakes. It returns false (sure) if some thread's wait
+// could not be read, and no other wait is a sleep.
 func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool)
 	return false, known && (!has || !p.tree.still || p.tree.second())
 }
 
-// waits returns the program's timed waits. known is false if a thread runs or cannot be read.
+// waits returns the program's timed waits. It returns false (known) if a thread runs or cannot be read.
 func (t *tree) waits() (all []wait, known bool) {
 	known = true
 	for _, th := range t.order {
@@ -157,8 +157,8 @@ func (t *tree) waits() (all []wait, known bool) {
 
 // sleep reports whether there is a wait within the given time that the idle program does not have. It ignores a wait
 // that the idle program also had, and a place with no more waits than in the idle program, since the members of a pool
-// take turns. A loop's time-out lasts until its next timer. So a time-out shorter than in the idle program counts, until
-// the loop waits anew.
+// take turns. A loop waits until its next timer. So a time-out shorter than in the idle program shows a new timer, and
+// counts.
 func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
@@ -209,7 +209,8 @@ const (
 	unknown          // restart_syscall(2): an interrupted wait with a time-out, not seen before
 )
 
-// wait returns the wait in which the thread was last seen blocked. timed reports whether it has a time-out.
+// wait returns the wait in which the thread was last seen blocked. It also reports whether the wait has a time-out
+// (timed).
 func (t *thread) wait() (w wait, timed bool) {
 	var v [9]uint64 // number, six arguments, stack pointer, instruction pointer
 	n := 0

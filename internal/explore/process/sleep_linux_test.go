@@ -56,7 +56,6 @@ func asleepNow(t *testing.T, p *Program) {
 	until(t, "it sleeps", p.Asleep)
 }
 
-// baseline records an idle program's waits.
 func baseline(t *testing.T, p *Program) {
 	t.Helper()
 	for range 20 {

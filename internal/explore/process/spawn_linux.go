@@ -29,7 +29,7 @@ type keeper struct {
 	pidfd *os.File // becomes ready when the keeper and its PID namespace have ended
 }
 
-// command builds the command of a keeper, which communicates over control. flags are those of clone(2).
+// command builds the command of a keeper, which communicates over control. The flags are those of clone(2).
 func command(control, log *os.File, flags uintptr) *exec.Cmd {
 	// This path works even if the program's user cannot read this binary.
 	cmd := exec.Command("/proc/self/exe")
@@ -107,7 +107,6 @@ func openPidfd(pid int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
-// ask sends m and waits for the answer.
 func (k *keeper) ask(m message) (message, error) {
 	if err := send(k.conn, m); err != nil {
 		return message{}, fmt.Errorf("the keeper has gone: %w", err)
@@ -155,7 +154,6 @@ func refused(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS)
 }
 
-// remedy returns advice on how to allow namespaces.
 func remedy() string {
 	setting := func(path, bad string) bool {
 		b, err := os.ReadFile(path)

@@ -19,7 +19,7 @@ type thread struct {
 	schedstat, syscall, stat, wchan, children *file
 
 	ran   uint64 // how often it had been switched in
-	slept bool   // it slept when the field ran was read, and everything that it had started by then is known
+	slept bool   // it slept at the last read of ran, and everything that it had started by then is known
 	ended bool   // the thread has ended
 	call  [192]byte
 	size  int       // length of the line in call, from /proc/.../syscall

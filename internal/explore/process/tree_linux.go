@@ -157,7 +157,7 @@ func (p *proc) alive() bool {
 }
 
 // complete reports whether all threads of the process are known: their number is the link count of the directory minus
-// two. If these threads are still alive, there is no other. Listing them would take many times as long.
+// two. If these threads are still alive, there is no other thread. Listing them would take many times as long.
 func (p *proc) complete() bool {
 	var stat unix.Stat_t
 	return p.task != nil && unix.Fstat(p.task.fd, &stat) == nil && int(stat.Nlink) == 2+len(p.threads)

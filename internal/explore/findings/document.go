@@ -51,7 +51,7 @@ func (o Origin) Document(r explore.Report) (report.Document, error) {
 		if err != nil {
 			return d, err
 		}
-		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // regardless of the stock
+		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // even if the stock is correct
 		if entry, _ := lockstrategy.ByName(r.Strategy); entry.Lock.FreesAnothers {
 			foreign.Status = report.None // the catalogue states that this lock allows it
 		}

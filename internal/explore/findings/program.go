@@ -34,7 +34,6 @@ type Rush struct {
 	Why     string          `json:"why,omitempty"`
 }
 
-// judge sets the verdict from the verdicts of the bursts.
 func (r *Rush) judge() {
 	count := map[verdict.Verdict]int{}
 	for _, c := range r.Rounds {
@@ -53,7 +52,7 @@ func (r *Rush) judge() {
 	}
 }
 
-// NewRush returns a rush with its verdict. asked is the number of requested bursts.
+// NewRush returns a rush with its verdict. The parameter asked is the number of requested bursts.
 func NewRush(buyers, asked int, crowds []target.Crowd, took time.Duration) *Rush {
 	r := &Rush{Buyers: buyers, Asked: asked, Rounds: crowds, Seconds: took.Seconds()}
 	r.judge()
@@ -80,7 +79,7 @@ func (r *Program) Unproven() string {
 	return strings.Join(whys, "; ")
 }
 
-// Finish sets the fields that depend on others.
+// Finish sets the fields that depend on other fields.
 func (r *Program) Finish() {
 	r.OK = r.Unfinished == "" && !r.Broken() && r.Unproven() == ""
 }
@@ -153,7 +152,8 @@ func (r *Rush) text(w io.Writer, name string) error {
 	return err
 }
 
-// Document returns the search and the rush for the formats of --report. given holds the flags that name the program.
+// Document returns the search and the rush for the formats of --report. The parameter given has the flags that name the
+// program.
 func (r *Program) Document(o Origin, command, given string) (report.Document, error) {
 	d, err := o.Document(r.Explore)
 	d.Command, d.Value, d.Alarm = command, r, r.Unfinished

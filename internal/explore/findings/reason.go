@@ -14,13 +14,11 @@ type Reason struct {
 	why     func(explore.Report) string // explains the reason, with advice
 }
 
-// notFound begins the text of most reasons.
 const notFound = "nothing was found, but "
 
-// discardedPage refers to the causes of discarded runs.
 const discardedPage = "see docs/design/programs.md#discarded-runs"
 
-// OneSchedule is the name of the last reason. If it is the first that applies, no other reason applies.
+// OneSchedule is the name of the last reason, which counts only if no other reason applies.
 const OneSchedule = "one schedule"
 
 // Reasons returns all reasons. A report names only the first that applies.

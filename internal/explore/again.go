@@ -127,9 +127,9 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 }
 
 // Resembling runs the schedule of a changed program that is most similar to a saved one. The buyers move in the saved
-// order, as long as the servers let them. A new command runs in place of the saved command that it replaces. A
-// buyer that is blocked or done is skipped. At the end the buyers finish one after the other. matched counts
-// the saved steps that ran under their own name. A void run is repeated, as in Again.
+// order, as long as the servers let them. A new command runs in place of the saved command that it replaces. A buyer
+// that is blocked or done is skipped. At the end the buyers finish one after the other. Resembling also returns the
+// number of saved steps that ran under their own name (matched). A void run is repeated, as in Again.
 func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matched int, err error) {
 	if err := x.config.Fits(s); err != nil {
 		return nil, 0, err
@@ -175,8 +175,8 @@ type turns struct {
 	at    int
 }
 
-// next returns the choice for the next step, and whether it is the saved step itself. p must have at least one
-// choice.
+// next returns the choice for the next step, and whether it is the saved step itself. The point p must have at least
+// one choice.
 func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	for ; t.at < len(t.steps); t.at++ {
 		step := t.steps[t.at]

@@ -51,8 +51,8 @@ func (c Config) reduced() bool {
 	return c.Reduce && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
 
-// nodesAlike reports whether symmetry reduction applies to a lock's nodes. Then, of the nodes that no command has
-// reached, only the first is asked.
+// nodesAlike reports whether symmetry reduction applies to the Redis nodes of a lock. Then, of the nodes that no
+// command has reached, only the first is asked.
 func (c Config) nodesAlike() bool {
 	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
@@ -119,7 +119,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// leastUnits returns the number of units in the smallest purchase.
 func (c Config) leastUnits() int64 {
 	if len(c.Units) == 0 {
 		return 1
@@ -127,7 +126,6 @@ func (c Config) leastUnits() int64 {
 	return slices.Min(c.Units)
 }
 
-// spec returns the part of the configuration for package own.
 func (c Config) spec() own.Spec {
 	return own.Spec{
 		Engine: c.Engine, Strategy: c.Strategy, Buyers: c.Buyers, Stock: c.Stock, Units: c.Units, Parts: c.Parts, Product: c.Product,

@@ -77,9 +77,9 @@ func newExplorer(c Config, r schedule.Runner, close func() error) *Explorer {
 	return &Explorer{c, c.mode(), r, close}
 }
 
-// NewOn returns an explorer of the program under test c.Program, over the runner r. It ignores Engine and Strategy. Each
-// run of r must begin in the same state and follow the rest of c, such as the number of buyers. Close calls close,
-// which may be nil.
+// NewOn returns an explorer of the program under test c.Program, over the runner r. It ignores Engine and Strategy.
+// Each run of r must begin in the same state and follow the rest of c, such as the number of buyers. Explorer.Close
+// calls the function close, which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
 		return nil, fmt.Errorf("invalid program name %q; use up to 64 characters of a-z, A-Z, 0-9, and after the first . _ -", c.Program)

@@ -37,7 +37,7 @@ func TestFronts(t *testing.T) {
 			}
 			t.Run(entry.Name+"/"+string(front), func(t *testing.T) {
 				if !slices.Contains([]string{"none", "for-update", "optimistic", "queue", "bucketed", "coalesced", "setnx", "redis-lua"}, entry.Name) {
-					tier.Soak(t, "make test runs the parts before one strategy of each kind")
+					tier.Soak(t, "make test searches one strategy of each kind")
 				}
 				config := exploretest.Config(e, entry)
 				config.Before, config.Shared, config.Bound = front, front == own.Admission, 1
@@ -142,8 +142,8 @@ func (s ownRow) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, er
 	return receipt, err
 }
 
-// TestCheckConnects: while the first read of a sold-out check connects to its server, its buyer does not count as waiting
-// for another.
+// TestCheckConnects: while the first read of a sold-out check connects to its server, its buyer does not count as
+// waiting for another buyer.
 func TestCheckConnects(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		exploretest.Check(t, open(t), exploretest.Entry(t, "for-update"), exploretest.Expectation{Want: verdict.Holds, Config: func(c *explore.Config) {

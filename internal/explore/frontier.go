@@ -19,15 +19,15 @@ type branch struct {
 
 // frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with one preemption
 // come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of equal cost, judged ones go first. They
-// preempt a buyer right after its snapshot, or before it changes rows that a rule reads: its earlier reads may then be
-// outdated. Among the rest, the newest goes first, which is depth first.
+// preempt a buyer right after its snapshot, or before it changes rows that a rule reads, so that its earlier reads
+// become outdated. Among the rest, the newest goes first, which is depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level
 	cut    bool // a branch exceeded the limit and was dropped
 }
 
-// A level holds the branches of one cost. judged are those for which branch.judged is true.
+// A level holds the branches of one cost, divided by the result of branch.judged.
 type level struct{ judged, others []branch }
 
 func (f *frontier) push(cost int, b branch) {
@@ -46,8 +46,8 @@ func (f *frontier) push(cost int, b branch) {
 	}
 }
 
-// judged reports whether the branch preempts a buyer before a command with schedule.Choice.Judged. The first run has no
-// node.
+// judged reports whether the branch preempts a buyer before a command with schedule.Choice.Judged. The branch of the
+// first run has no node.
 func (b branch) judged() bool {
 	return b.at != nil && slices.ContainsFunc(b.at.choices, func(c *schedule.Choice) bool { return c.Judged && c.Buyer == b.at.last && b.choice.Buyer != c.Buyer })
 }

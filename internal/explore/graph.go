@@ -18,7 +18,7 @@ type graph struct {
 	root   *node
 	before int            // the buyer of the step before the root; 0: none
 	level  int            // number of preemptions of the current runs
-	closed map[place]bool // places from which the search has found everything
+	closed map[place]bool // places below which no choice is left to explore
 }
 
 func newGraph(s *search) *graph {
@@ -31,14 +31,12 @@ type place struct {
 	last, left int
 }
 
-// anyNumber means that the number of preemptions is not limited.
 const anyNumber = -1
 
-// start is the place where all schedules begin.
 func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
-// successor returns the place to which a choice leads from p; its node is nil if the choice was not made yet. payable is
-// false if the choice needs more preemptions than are left.
+// successor returns the place to which a choice leads from p; its node is nil if the choice was not made yet. It
+// returns false (payable) if the choice needs more preemptions than are left.
 func (p place) successor(c *schedule.Choice) (to place, payable bool) {
 	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
 	if p.left >= 0 {
@@ -125,7 +123,7 @@ func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	return n.next[i], true
 }
 
-// leads records the node to which a choice has led. loud says that the choice delivers a message.
+// leads records the node to which a choice has led. If the choice delivers a message, loud is true.
 func (n *node) leads(c *schedule.Choice, to *node, loud bool) {
 	i := slices.Index(n.choices, c)
 	n.next[i], n.loud[i] = to, loud
@@ -210,7 +208,7 @@ func (w *traversal) link(n *node, loud bool) {
 // done implements execution.
 func (w *traversal) done(e schedule.Ended) {
 	switch {
-	case e.Cut: // no other run must go there
+	case e.Cut: // so that no other run goes there
 		w.link(&node{}, true)
 	case !e.Pruned:
 		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign, Early: e.Early}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A limit is the time limit for the search of a program. It includes the schedules, the replays that confirm a violation,
-// its shortening, and every recovery in between. A budget of 0 is no limit.
+// A limit is the time limit for the search of a program. It includes the schedules, the replays that confirm a
+// violation, the shortening of the violation, and every recovery in between. A budget of 0 is no limit.
 type limit struct {
 	begun   time.Time
 	budget  time.Duration

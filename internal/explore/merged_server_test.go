@@ -30,13 +30,13 @@ func TestMergedServers(t *testing.T) {
 	// In make test, a search with hundreds of separate runs uses only one of the databases.
 	elsewhere := func(t *testing.T, long bool) {
 		if long {
-			tier.Soak(t, "a long search; make test runs it on one database")
+			tier.Soak(t, "make test runs the long searches on one database")
 		}
 	}
 	for db, open := range map[string]func(*testing.T) *engine.Engine{"mariadb": enginetest.Local, "postgres": enginetest.Postgres} {
 		t.Run(db, func(t *testing.T) {
 			if db == "postgres" {
-				tier.Soak(t, "MariaDB has the same rows")
+				tier.Soak(t, "make test runs the same searches on MariaDB")
 			}
 			e := open(t)
 			for _, c := range []exploretest.Expectation{
@@ -47,7 +47,7 @@ func TestMergedServers(t *testing.T) {
 				{Strategy: "named-lock", Events: crash, Config: bound(1)},
 				{Strategy: "coalesced", Events: crash},
 				{Strategy: "bucketed", Config: bound(1)},
-				{Strategy: "bucketed", Events: crash, Config: func(c *explore.Config) { c.Parts, c.Bound = 2, 1 }, Soak: "a long search; coalesced has its event, and the row above its stock"},
+				{Strategy: "bucketed", Events: crash, Config: func(c *explore.Config) { c.Parts, c.Bound = 2, 1 }, Soak: "a long search; other searches cover a crash and a divided stock"},
 				{Strategy: "unit-rows", Config: bound(1)},
 				{Strategy: "setnx", Events: crash, Config: bound(1)},
 			} {
@@ -111,8 +111,8 @@ func sameMerged(t *testing.T, config explore.Config) (merged, full explore.Resul
 	return merged, full
 }
 
-// passed creates two schedules with the same state. The first buyer records its progress in Redis, and the second
-// buyer reads that record, before it or after it.
+// passed creates two schedules with the same state. The first buyer records its progress in Redis. The second buyer
+// reads the key before or after that.
 func (s *planted) passed(ctx context.Context, o purchase.Order) (bool, error) {
 	if !second(o) {
 		return true, s.deps.Redis.Set(ctx, "planted:passed", "1", 0).Err()
@@ -129,8 +129,8 @@ func (s *planted) lost(ctx context.Context, o purchase.Order, err error) error {
 	return errors.Join(err, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error)
 }
 
-// byLostID sells correctly only if its record follows another of its records that was rolled back. The second buyer
-// also rolls back a record, or another change if the first buyer has passed.
+// byLostID sells correctly only if the record's id directly follows that of the same buyer's rolled-back record. The
+// second buyer also rolls back a record, or another change if the first buyer has passed.
 func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	lost := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
 	insert := func(tx *gorm.DB) error { return purchase.Insert(ctx, tx, "", s.deps.Now(), &lost) }
@@ -160,7 +160,7 @@ func byLostID(ctx context.Context, s *planted, o purchase.Order) (purchase.Recei
 	return receipt, s.deps.DB.WithContext(ctx).Exec("UPDATE product SET amount = amount - 1 WHERE name = ?", o.Product).Error
 }
 
-// rolledBack runs do in a transaction, which it rolls back.
+// rolledBack runs the function do in a transaction, and rolls it back.
 func (s *planted) rolledBack(ctx context.Context, do func(tx *gorm.DB) error) error {
 	undone := errors.New("rolled back")
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error { return cmp.Or(do(tx), undone) })

@@ -18,7 +18,8 @@ type mode interface {
 	stocked(s Schedule) bool
 	// merges reports whether equal states may be merged.
 	merges() bool
-	// diverged returns the error for a schedule that did not repeat: the same choices led to different choices.
+	// diverged returns the error for a schedule that did not repeat: after the same choices, the next choices were
+	// different.
 	diverged(details string) error
 	// hint adds advice for the user to an error about a replay string.
 	hint(err error) error
@@ -30,13 +31,13 @@ type mode interface {
 
 // violations are the violations of one search.
 type violations interface {
-	// begin is called when a run has ended, before rank. afterVoid says that the previous run was void.
+	// begin is called when a run has ended, before rank. If the previous run was void, afterVoid is true.
 	begin(afterVoid bool)
 	// doubt records that a run was void, so the violation of the previous run is doubtful.
 	doubt()
 	// ended counts a schedule that ran to its end.
 	ended(e schedule.Ended)
-	// rank keeps a violation if it is among the best.
+	// rank keeps a violation if it is among the best so far.
 	rank(e schedule.Ended)
 	// spent reports whether the search has no more time.
 	spent() bool

@@ -7,12 +7,13 @@ import (
 )
 
 // Buyers that share a process share its connection pools. A buyer that pauses may have returned its connection, and
-// another buyer that moves in the pause may get it. So after a step with a pause, the search adds a branch for each move
-// of another buyer. "1~2" means a move of buyer 1 and, in the pause that follows, a move of buyer 2. The search
-// continues such a branch only if the commands then wait on other connections than after 1 and 2 without a pause.
+// another buyer that moves in the pause may get that connection. So after a step with a pause, the search adds a branch
+// for each move of another buyer. "1~2" means a move of buyer 1 and, in the pause that follows, a move of buyer 2. The
+// search continues such a branch only if the commands then wait on other connections than after 1 and 2 without a
+// pause.
 
-// pauseTries is the maximum number of runs of such a branch. In any of them, the pause may end before the other buyer
-// has moved.
+// pauseTries is the maximum number of runs of a branch with a move in a pause. In each run, the pause may end before
+// the other buyer has moved.
 const pauseTries = 30
 
 // pauses adds a branch for each move that another buyer could make in the pause before node n. If n's parent also follows

@@ -18,8 +18,8 @@ type (
 	Ended = schedule.Ended
 )
 
-// Play runs one schedule whose steps choose selects, for example by asking a user. choose may take any
-// time. The witness is nil if the schedule did not run to its end.
+// Play runs one schedule. The function choose selects each step, for example by asking a user, and may take any time.
+// The witness is nil if the schedule did not run to its end.
 func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string, err error)) (Ended, *Witness, error) {
 	e, err := x.runner.Run(ctx, choose, true)
 	if err != nil || e.Pruned || e.Cut {
@@ -41,7 +41,7 @@ func Switches(tokens []string) int {
 	return newCandidate(Ended{Tokens: tokens}).cost[1]
 }
 
-// A Way is the shortest schedule that ends as wanted.
+// A Way is the shortest schedule with a wanted end, the result of Shortest.
 type Way struct {
 	Tokens   []string // the steps; nil if no such schedule was found
 	Switches int      // number of switches between buyers
@@ -50,9 +50,9 @@ type Way struct {
 	Explored int  // number of schedules that were compared
 }
 
-// Shortest finds the shortest schedule that begins with the steps in after, and for whose end wanted returns true. Among
-// the shortest, it takes the one with the fewest switches. The result excludes the given steps. It is not Complete if
-// the budget or ctx ends first. Shortest requires a strategy, and a database on which states are merged.
+// Shortest finds the shortest schedule that begins with the given steps (after) and for whose end wanted returns true.
+// Among the shortest, it takes the one with the fewest switches. The result excludes the given steps. The result is not
+// Complete if the budget or ctx ends first. Shortest requires a strategy, and a database on which states are merged.
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {
 	config := x.config
 	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, the buyers are not interchangeable

@@ -27,16 +27,16 @@ type OfProgram struct {
 	// Ignore lists the entries of `ignore` in oversell.yaml: commands that the program sends for itself, not for a
 	// buyer. They are not steps.
 	Ignore []string
-	// Split divides a statement that commits by itself into two steps, its execution and its commit, if another
-	// buyer's command could notice the difference. For a program, --overlap sets Split, not Overlap.
+	// Split runs an autocommitted statement as two steps, its execution and its commit, if another buyer's command
+	// could notice the difference. For a program, --overlap sets Split, not Overlap.
 	Split bool
-	// Atomic reports that oversell.yaml says `atomic: accepted`: no other write comes between the read and the
-	// write of one statement, see Report.Divided.
+	// Atomic reports that the user asserts in oversell.yaml, with `atomic: accepted`, that no other write comes between
+	// the read and the write of one statement, see Report.Divided.
 	Atomic bool
 	// Racing is Report.Racing.
 	Racing string
-	// ShortPauses reports that oversell.yaml says `pauses: accepted`: in a pause too short to explore, no buyer
-	// relies on its pooled connection, see Report.Pauses.
+	// ShortPauses reports that the user asserts in oversell.yaml, with `pauses: accepted`, that no buyer relies on its
+	// pooled connection in a pause too short to explore, see Report.Pauses.
 	ShortPauses bool
 	// AnswersAccepted reports that oversell.yaml says `answers: accepted`: the program does not depend on the order of
 	// one buyer's own parallel commands. The search runs one order of them.
@@ -146,12 +146,12 @@ func (c *candidate) promises(other *candidate) int {
 // steadyReplays is the number of replays that must break before a violation counts as steady.
 const steadyReplays = 2
 
-// A confirmed violation has broken again in a replay. An unsteady one does not break in every replay: it depends on
-// something that its schedule does not determine, such as the number of pooled connections.
+// A confirmed violation has broken again in a replay. An unsteady violation does not break in every replay: it depends
+// on something that its schedule does not determine, such as the number of pooled connections.
 type confirmed struct {
 	c              *candidate
 	w              *Witness
-	broke, replays int // broke: replays that ended with the same verdict; replays: all that reached an end
+	broke, replays int // broke: replays that ended with the same verdict; replays: all replays that reached an end
 }
 
 // isSteady reports whether every replay broke.

@@ -6,12 +6,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// With sleep sets alone, the search runs a branch at every point where another buyer could have continued, and
-// may notice only at the end of the run that it shows nothing new. In a program with hundreds of commands, such runs
+// With sleep sets alone, the search runs a branch at every point where another buyer could have continued, and may
+// notice only at the end of the run that the run shows nothing new. In a program with hundreds of commands, such runs
 // would take nearly all the time. So for such a program the search follows races (Flanagan and Godefroid, "Dynamic
-// Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps of two buyers that do
-// not commute, and whose order no other step forces. For each race, the search adds a branch in which the second
-// buyer continues before the first step.
+// Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps of two buyers that do not
+// commute, and whose order no other step forces. For each race, the search adds a branch in which the second buyer
+// continues before the first step.
 //
 // For each step, Flanagan and Godefroid consider only the last earlier step that races with it. The function races
 // considers all of them, and also the commands that still wait at the gates at the end. This can only add branches.
@@ -56,7 +56,7 @@ func (w *walk) races() {
 	}
 }
 
-// commutes reports whether the steps a and b of a run, taken at these nodes, commute.
+// commutes reports whether the steps a and b of a run, taken at the nodes one and other, commute.
 func (w *walk) commutes(one, other *node, a, b *schedule.Choice) bool {
 	return !one.mixed && !other.mixed && independent(a, b)
 }
@@ -82,7 +82,6 @@ type past []uint64
 
 func (p past) has(step int) bool { return step/64 < len(p) && p[step/64]&(1<<(step%64)) != 0 }
 
-// add returns the set with one more step.
 func (p past) add(step int) past {
 	for len(p) <= step/64 {
 		p = append(p, 0)

@@ -48,7 +48,6 @@ func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err
 	return w, err
 }
 
-// followOnce does the work of follow, without repetitions.
 func (x *Explorer) followOnce(ctx context.Context, tokens []string) (*Witness, error) {
 	var made []witness.Choice
 	e, err := x.runner.Run(ctx, func(p *schedule.Point) (string, error) {

@@ -19,7 +19,7 @@ type Report struct {
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"`                   // units per purchase; those of the first, if they differ
+	Units      int64    `json:"units"`                   // units per purchase; if these differ, the units of the first purchase
 	Mixed      Units    `json:"units_in_turn,omitempty"` // units per purchase, as a list that repeats, if they differ
 	Parts      int64    `json:"parts"`                   // number of rows into which the stock was divided; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
@@ -38,9 +38,9 @@ type Report struct {
 	Never      []Event  `json:"never"`       // events that could not happen at any step
 	Cut        int      `json:"cut"`         // schedules given up because they had too many steps
 	Alike      bool     `json:"alike"`       // of the buyers that had not started, only the first could start (symmetry reduction)
-	NodesAlike bool     `json:"nodes_alike"` // of a lock's nodes without a command, only the first was asked (symmetry reduction)
+	NodesAlike bool     `json:"nodes_alike"` // of a lock's Redis nodes without a command, only the first was asked (symmetry reduction)
 	Within     *int     `json:"within"`      // all schedules with up to this many preemptions were explored; null: unknown
-	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored; with a program, held statements
+	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored; with a program, statements held before their commit
 	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair or a held statement
 	Missed     int      `json:"missed"`      // results of concurrent pairs that occurred once and not again
 	Violations int      `json:"violations"`
@@ -69,7 +69,7 @@ type Report struct {
 	// Divided lists commands that read and write in one step, although another buyer's write could have
 	// come in between.
 	Divided []string `json:"divided,omitempty"`
-	// Holdable reports that --overlap could hold one of Divided.
+	// Holdable reports that --overlap would run a command of Divided as two steps.
 	Holdable bool `json:"-"`
 	// Kinds counts the violations by verdict.
 	Kinds map[verdict.Verdict]int `json:"kinds,omitempty"`
@@ -90,7 +90,7 @@ type Report struct {
 	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
 	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule even when it runs alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
-	Stray         string `json:"stray,omitempty"`           // a lock released on a connection that does not hold it, or taken on one that a pooler lends per transaction
+	Stray         string `json:"stray,omitempty"`           // a lock released on a connection that does not hold it, or taken through a pooler that assigns connections per transaction
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // oversell.yaml accepts Pauses as harmless
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // oversell.yaml accepts Divided as harmless
@@ -161,7 +161,7 @@ func newReport(c Config, r Result) Report {
 // Replay returns the command that replays a schedule of the search.
 func (r Report) Replay(w *Witness) string { return r.again + " --replay " + w.Schedule }
 
-// Replay returns the command that replays a schedule of a strategy. flags are those of engine.Flags.
+// Replay returns the command that replays a schedule of a strategy. The text flags comes from engine.Flags.
 func Replay(strategy, flags string, w *Witness) string {
 	return command(strategy, flags) + " --replay " + w.Schedule
 }
@@ -298,7 +298,7 @@ func (r Report) Broken() string {
 	return text + " (" + strings.Join(all, ", ") + ")"
 }
 
-// mostNamed is the maximum number of commands that named lists.
+// mostNamed is the maximum number of commands that the function named returns.
 const mostNamed = 3
 
 // named lists commands in one line: the first mostNamed, and the number of the others.
@@ -310,7 +310,6 @@ func named(commands []string) string {
 	return text
 }
 
-// limits describes the limits that the user has set.
 func (r Report) limits(bound *int) string {
 	var limits []string
 	if r.MaxEvents != nil {
@@ -374,7 +373,6 @@ func (r Report) gaps() (text string) {
 	return text
 }
 
-// voidRuns describes the runs that are not counted.
 func (r Report) voidRuns() (text string) {
 	if r.Void > 0 {
 		text = fmt.Sprintf("; %s discarded (%s), not counted", witness.Count(r.Void, "run"), reasons(r.Voids))

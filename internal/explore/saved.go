@@ -88,7 +88,6 @@ func parseSaved(text []byte) (*Saved, error) {
 	return s, checkSaved(s)
 }
 
-// oneLine returns err without line breaks.
 func oneLine(err error) error {
 	return errors.New(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), " "))
 }
@@ -165,7 +164,8 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere describes the choices that were available instead of a saved step (step; zero after the last).
+// elsewhere describes the choices that were available instead of the saved step. After the last saved step, step is
+// zero.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// save writes the witness of a little to a file and reads the file.
+// save writes the witness of a program in memory to a file and reads the file.
 func save(t *testing.T, c explore.Config, l *little) *explore.Saved {
 	t.Helper()
 	x := openLittle(t, c, l)

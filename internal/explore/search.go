@@ -47,7 +47,8 @@ type Result struct {
 	Voided  []Voided // their reasons and details
 	Lost    int      // branches given up: all their runs were void
 	Dropped int      // violations that did not break again, and are not counted
-	// Unconfirmed counts the violations that were not replayed, if no replay of another broke. Violations excludes them.
+	// Unconfirmed counts the violations that were not replayed, if no replay of another violation broke. Violations
+	// excludes them.
 	Unconfirmed int
 	Reduced     bool // see Report.Reduced
 	Asleep      int  // runs that ended early, since all choices slept, see sleep.go
@@ -77,9 +78,9 @@ type Result struct {
 	Foreign        int      // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness // one of these schedules
 
-	// Early counts schedules that told a buyer "sold out", although a later buyer could buy after all others were done. The
-	// committed stock never rises, so there was a unit all the time. If another buyer gets it, the mistake is hidden, unless
-	// that buyer crashes.
+	// Early counts schedules that told a buyer "sold out", although a later buyer could buy after all others were done.
+	// The committed stock never rises, so there was a unit all the time. If another buyer gets the unit, the mistake is
+	// hidden, unless that buyer crashes.
 	Early int
 }
 
@@ -102,7 +103,8 @@ type search struct {
 
 // A plan decides which schedule runs next. It is a tree or a graph.
 type plan interface {
-	// next returns the next execution, and a lower bound for its preemptions. more is false if no schedule is left.
+	// next returns the next execution, and a lower bound for its preemptions. If no schedule is left, it returns false
+	// (more).
 	next() (cost int, t execution, more bool)
 	// whole reports whether the bound excluded no schedule.
 	whole() bool
@@ -167,7 +169,6 @@ func newSearch(x *Explorer) *search {
 	return s
 }
 
-// runAll runs the schedules of a plan.
 func (s *search) runAll(ctx context.Context, p plan) error {
 	c, result := s.x.config, &s.result
 	for {
@@ -197,7 +198,8 @@ func (s *search) runAll(ctx context.Context, p plan) error {
 	return nil
 }
 
-// outlast lets a buyer use up its retries, if Config.Tries has left out such schedules and nothing else is missing.
+// outlast lets a buyer use up its retries, if the search is complete except for schedules that Config.Tries has left
+// out.
 func (s *search) outlast(ctx context.Context) error {
 	x, ok := s.x.runner.(schedule.Patient)
 	if !ok || !s.result.Held || !s.result.Complete || s.result.Violations > 0 {
@@ -223,7 +225,6 @@ func (s *search) outlast(ctx context.Context) error {
 	}
 }
 
-// run runs one schedule and records its result.
 func (s *search) run(ctx context.Context, t execution) error {
 	begun := time.Now()
 	defer func() { s.limit.took(time.Since(begun)) }()
@@ -260,7 +261,6 @@ func withNew(all, seen []string) []string {
 	return all
 }
 
-// note adds the result of a schedule.
 func (s *search) note(e schedule.Ended) {
 	r := &s.result
 	r.Compound, r.Divided, r.Holdable = withNew(r.Compound, e.Compound), withNew(r.Divided, e.Divided), r.Holdable || e.Holdable

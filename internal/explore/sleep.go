@@ -6,11 +6,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// Sleep sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996,
-// chapter 5): of the schedules that differ only in the order of adjacent commuting steps, the search runs one to its
-// end. If the choices a and b of a node are independent, "b, a" leads to the same state as "a, b". So after b, the
-// choice a sleeps: the search does not make it before a step that does not commute with it. If all choices sleep,
-// every continuation is run elsewhere.
+// Sleep sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996, chapter
+// 5): of the schedules that differ only in the order of adjacent commuting steps, the search runs one to its end. If
+// the choices a and b of a node are independent, "b, a" leads to the same state as "a, b". So after b, the choice a
+// sleeps: the search does not make it before a step that does not commute with it. If all choices sleep, other runs
+// cover every continuation.
 //
 // Which choices sleep depends on the order of a node's choices, not on when its branches run. So the frontier may
 // run them in any order.

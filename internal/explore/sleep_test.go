@@ -91,7 +91,7 @@ func TestReduceNowhereElse(t *testing.T) {
 		c.Reduce = true
 		set(&c)
 		if name == "overlap" {
-			continue // a little does not support pairs
+			continue // the programs in memory do not support pairs
 		}
 		if r := searchLittle(t, c, l); r.Reduced || r.Explored != 20 {
 			t.Errorf("%s: reduced %v, %d orders", name, r.Reduced, r.Explored)

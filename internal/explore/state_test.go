@@ -32,7 +32,7 @@ func (s *planted) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, 
 	return s.buy(ctx, s, o)
 }
 
-// Close is called after the schedule: a server could still count a listener that has just left.
+// Close is called after the schedule, since a server may still count a listener that has just left.
 func (s *planted) Close() error {
 	if s.listener == nil {
 		return nil
@@ -40,9 +40,9 @@ func (s *planted) Close() error {
 	return s.listener.Close()
 }
 
-// TestState runs strategies whose decision depends on one fact. All other processes that knew it have ended, so only the
-// hash of the state can distinguish it. Merged and full searches must count the same. make soak runs every schedule, make
-// test those with two preemptions.
+// TestState runs strategies whose decision depends on one fact. All other processes that knew the fact have ended, so
+// only the hash of the state can distinguish it. Merged and full searches must count the same. make soak runs every
+// schedule, make test those with two preemptions.
 func TestState(t *testing.T) {
 	tier.Test(t, "a search that runs each schedule")
 	e := enginetest.Embedded(t)

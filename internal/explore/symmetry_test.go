@@ -111,7 +111,7 @@ func TestOverlap(t *testing.T) {
 			}
 			t.Run(c.strategy, func(t *testing.T) {
 				if e.DB.Name() == dialect.SQLite && c.strategy != "none" && c.strategy != "for-update" {
-					tier.Soak(t, "make test runs this search on MariaDB")
+					tier.Soak(t, "make test runs the searches on MariaDB, and two on SQLite")
 				}
 				entry := exploretest.Entry(t, c.strategy)
 				config := exploretest.Config(e, entry)

@@ -125,7 +125,6 @@ func (r Result) Voids() (runs map[string]int) {
 	return runs
 }
 
-// commonest sorts the entries by decreasing number of runs.
 func commonest(all []Voided) []Voided {
 	return slices.SortedStableFunc(slices.Values(all), func(a, b Voided) int { return b.Runs - a.Runs })
 }

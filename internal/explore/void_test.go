@@ -197,7 +197,7 @@ func TestVoidAlways(t *testing.T) {
 	}
 }
 
-// longer returns a little with more schedules.
+// longer returns a program in memory with more schedules.
 func longer() *little {
 	l := oversells()
 	l.buyers = append(l.buyers, l.buyers[0])
@@ -328,7 +328,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: the search replays violations until one breaks again. If none does so in time, the result counts no
+// TestUnconfirmed: the search replays violations until one breaks again. If none breaks in time, the result counts no
 // violation and reports this. Only the pauses take time here.
 func TestUnconfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

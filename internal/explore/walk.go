@@ -9,7 +9,7 @@ import (
 )
 
 // A walk executes one branch of a tree: the choices on the path to it, its own choice, and then the first available
-// ones.
+// choice at each node.
 type walk struct {
 	*tree
 	branch

@@ -22,7 +22,7 @@ type node struct {
 	races  bool               // schedule.Point.Races
 	taken  []*schedule.Choice // if races: the choices that are or were a branch, in that order
 	paused bool               // a buyer paused in the step that led here, see pause.go
-	plain  map[string]string  // if paused: schedule.Point.Standing after the next choice, by that choice's token
+	plain  map[string]string  // if paused: by token of the next choice, schedule.Point.Standing after that choice
 
 	// In a graph.
 	next  []*node         // the node to which each choice leads; nil: unknown

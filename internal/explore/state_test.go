@@ -181,7 +181,7 @@ func byView(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt
 		return gone(nil)
 	}
 	receipt := purchase.Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: 1, Strategy: "planted"}
-	_, err := product.ByName(db, o.Product) // so that not only its snapshot has changed since its first read
+	_, err := product.ByName(db, o.Product) // a read before the snapshot, so that the first read and the snapshot differ in age
 	if err != nil {
 		return receipt, err
 	}

@@ -17,7 +17,7 @@ type wait struct {
 	tid  int
 	at   place
 	sp   uint64
-	word uint64        // for a futex: its address, rounded down to 8 bytes, since a condition variable alternates between two
+	word uint64        // for a futex: its address, rounded down to 8 bytes, since a condition variable alternates between two addresses
 	left time.Duration // time until the time-out or deadline; -1: unknown
 }
 

@@ -101,7 +101,7 @@ func TestFree(t *testing.T) {
 	when(t, g, func(gates.Commands) bool { return len(g.Connections.InOrder()) == 2 })
 	answers := bufio.NewReader(conn)
 	for name, c := range map[string]struct {
-		open, lock int // the buyer that has one; 0: none
+		open, lock int // the buyer with an open transaction, and the one with a lock; 0: none
 		same       bool
 		come       []int
 		step       bool

@@ -203,7 +203,7 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 	}
 	_, redis := o.reset[redisTable]
 	for _, e := range except {
-		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // a key may appear only in a race
+		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // an excepted key may exist only after a race
 			all = append(all, e)
 		}
 	}

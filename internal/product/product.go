@@ -27,7 +27,6 @@ const (
 // ErrNotFound: no product has that name.
 var ErrNotFound = errors.New("no such product")
 
-// errVanished: a row that was read a moment ago is gone at the write.
 var errVanished = errors.New("the product's row was gone at the write")
 
 // A Product is one row of the table product.
@@ -142,8 +141,8 @@ func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
 // reports whether it did. After that no write under a lower token succeeds, so no earlier holder
 // can change the stock that this holder reads next.
 //
-// Between two restocks (Put), the tokens of a product must come from one source. Two sources that
-// count separately would exclude each other.
+// Between two restocks (Put), the tokens of a product must come from one source. Otherwise the
+// higher tokens of one source would shut out the holders of the other.
 func Seal(db *gorm.DB, name string, token int64) (bool, error) {
 	done := db.Exec("UPDATE product SET fence = ? WHERE name = ? AND fence < ?", token, name, token)
 	return done.RowsAffected == 1, done.Error
@@ -185,7 +184,7 @@ func Put(tx *gorm.DB, name string, amount int64) error {
 	if reset.Error != nil {
 		return reset.Error
 	}
-	if reset.RowsAffected == 1 { // and the row is locked, so no buyer moves units out of it
+	if reset.RowsAffected == 1 { // the row is now locked, so no buyer moves units out of it
 		return stock.Clear(tx, name)
 	}
 	err := tx.Exec("INSERT INTO product (name, amount, stocked) VALUES (?, ?, ?)", name, amount, amount).Error

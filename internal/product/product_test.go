@@ -135,8 +135,8 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestSetAmountAfter: the last entry is written with the stock. The version is raised even if both
-// are unchanged, so that the COMMIT reaches the disk.
+// TestSetAmountAfter: the last entry of the stream is written with the stock. The version is raised
+// even if both are unchanged, so that the COMMIT reaches the disk.
 func TestSetAmountAfter(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		db := open(t).DB

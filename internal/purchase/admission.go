@@ -19,7 +19,7 @@ import (
 //
 // No buyer waits in the Admission. Buyers wait in the strategy's own queue, which may serve them in
 // groups. The Admission lets a buyer in if fewer than 256 (the constant crowd) are inside, and if
-// the shop serves them within half of the wait at the current pace.
+// the shop would serve them all within half of the wait at the current pace.
 //
 // More buyers may enter only during a burst. A burst begins when only a few buyers are inside and no
 // refused buyer is still expected back. It lasts a tenth of the wait, and the shop must be able to
@@ -45,9 +45,9 @@ type loadKey struct{ strategy, product string }
 // refused buyer is still expected back.
 type load struct {
 	inside    int
-	pace      time.Duration // recent mean time between two served buyers, measured while a few are inside; 0: not known
+	pace      time.Duration // recent mean time between two served buyers, measured while at least few/2 are inside; 0: unknown
 	served    time.Time     // when the last buyer was served, or the first came in
-	busySince time.Time     // since then more than a few are inside, or refused buyers are expected back
+	busySince time.Time     // since when at least few buyers are inside, or refused buyers are expected back
 	returns   time.Time     // when the last refused buyer is expected back
 	kept      bool          // the entry stays in the map until the last refused buyer is expected back
 }
@@ -68,7 +68,7 @@ const (
 	// firstBurst is the largest burst before the pace is known. A shop that sells 1,000 units per
 	// second serves it in 1 s, a fifth of a wait of 5 s.
 	firstBurst = 4 * crowd
-	// longestRetryAfter limits Retry-After: by then the load may be different.
+	// longestRetryAfter limits Retry-After, since the load may have changed by then.
 	longestRetryAfter = 30 * time.Second
 )
 
@@ -112,7 +112,7 @@ func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
-// refuse asks the strategy whether the product is sold out; that answer needs no admission.
+// refuse asks the strategy whether the product is sold out. A buyer needs no admission for that.
 func (s *admitted) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.Strategy.(refuser); ok {
 		return r.refuse(ctx, o)
@@ -135,7 +135,7 @@ func (a *Admission) enter(key loadKey) error {
 	if l.inside >= few && !a.inTime(l, now) {
 		refused := &Overloaded{l.inside, l.comeBack(now)}
 		if !l.kept {
-			l.kept = true // it stays in the map until forget releases it
+			l.kept = true
 			time.AfterFunc(l.returns.Sub(now), func() { a.forget(key, l) })
 			return refused
 		}
@@ -146,7 +146,7 @@ func (a *Admission) enter(key loadKey) error {
 	return nil
 }
 
-// forget releases an entry that was kept for refused buyers, once the last one is expected back.
+// forget releases an entry that was kept for refused buyers, once the last buyer is expected back.
 func (a *Admission) forget(key loadKey, l *load) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

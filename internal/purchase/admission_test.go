@@ -63,7 +63,7 @@ func buyWithin(ctx context.Context, s purchase.Strategy, o purchase.Order) answe
 	return answer{err, time.Since(start)}
 }
 
-// retryAfter returns when a refused buyer may come back, or 0 if it was not refused.
+// retryAfter returns the time after which a refused buyer may come back, or 0 for any other answer.
 func retryAfter(t *testing.T, a answer) time.Duration {
 	t.Helper()
 	var full *purchase.Overloaded
@@ -177,7 +177,7 @@ func TestLockIsKept(t *testing.T) {
 		s := newTill(time.Millisecond)
 		admission := purchase.NewAdmission(admissionWait)
 		open := admission.Before("till", s)
-		s.one <- struct{}{} // by a holder that is gone
+		s.one <- struct{}{} // a holder is gone and has not released the lock
 		first := make(chan answer, 100)
 		for range cap(first) {
 			go func() { first <- buyWithin(t.Context(), open, units(1)) }()
@@ -210,8 +210,8 @@ func TestLockIsKept(t *testing.T) {
 }
 
 // TestTooSlowToBeServed: a strategy serves one buyer per 100 ms. Once that is known, the admission
-// lets in only as many buyers as it serves in half of a wait, but at least a few, so that the pace
-// stays known.
+// lets in only as many buyers as the strategy serves in half of a wait, but at least a few, so that
+// the pace stays known.
 func TestTooSlowToBeServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := purchase.NewAdmission(admissionWait).Before("till", newTill(100*time.Millisecond))
@@ -285,7 +285,7 @@ func TestRetryAfterIsSpread(t *testing.T) {
 		for range cap(crowd) {
 			go func() { crowd <- buyWithin(t.Context(), open, units(1)) }()
 		}
-		time.Sleep(admissionWait/10 + 10*time.Millisecond) // 50 were served, 270 are inside
+		time.Sleep(admissionWait/10 + 10*time.Millisecond) // 50 buyers were served, 270 are inside
 		var last time.Duration
 		for range 5_000 {
 			after := retryAfter(t, buyWithin(t.Context(), open, units(1)))

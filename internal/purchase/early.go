@@ -36,7 +36,7 @@ type toldKey struct{}
 // Forwarded, X-Forwarded-For or Via.
 //
 // The parameter spare is called with the connection of a delayed client, so that the server can use
-// it for another client. When the server closes the channel wanted, the delayed client hears its
+// the connection for another client. When the server closes the channel wanted, the client hears its
 // refusal at once and the connection ends. The server must not close wanted after done has
 // returned.
 func RememberReturns(spare func(net.Conn) (wanted <-chan struct{}, done func())) func(context.Context, net.Conn) context.Context {
@@ -45,8 +45,8 @@ func RememberReturns(spare func(net.Conn) (wanted <-chan struct{}, done func()))
 	}
 }
 
-// shared reports whether a proxy forwarded a request without a purchaser's name, so that the next
-// request may be another buyer's.
+// shared reports whether a proxy forwarded a request without a purchaser's name. The next request
+// over the connection may then be another buyer's.
 func shared(purchaser string, h http.Header) bool {
 	return purchaser == "" && (h.Get("Forwarded") != "" || h.Get("X-Forwarded-For") != "" || h.Get("Via") != "")
 }
@@ -83,8 +83,8 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 	}
 }
 
-// again returns how much too early the purchaser is, and stores that it may come back after the
-// given duration.
+// again returns how much too early the purchaser is, and stores that the purchaser may come back
+// after the given duration.
 func (t *told) again(purchaser string, after time.Duration) (early time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

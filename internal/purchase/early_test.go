@@ -12,7 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// unwanted is the spare function of a connection that no other client needs.
+// unwanted is the argument of RememberReturns for a connection that no other client needs.
 func unwanted(net.Conn) (<-chan struct{}, func()) { return nil, func() {} }
 
 // TestHoldUp: the shop delays the next refusal of a client that comes back too early, and of no
@@ -22,7 +22,7 @@ func TestHoldUp(t *testing.T) {
 	k := &Counter{Wait: wait}
 	refusal := error(&Overloaded{RetryAfter: told})
 	for name, c := range map[string]struct {
-		after     time.Duration // the first refusal
+		after     time.Duration // time since the first refusal
 		purchaser string
 		err       error
 		least     time.Duration
@@ -126,7 +126,7 @@ func TestHoldUpStrangers(t *testing.T) {
 				}
 				r := gin.New()
 				k.Routes(r)
-				ctx := RememberReturns(unwanted)(t.Context(), nil) // one connection
+				ctx := RememberReturns(unwanted)(t.Context(), nil) // both requests use this connection
 				start := time.Now()
 				for range 2 {
 					request := httptest.NewRequest(http.MethodPost, "/product/buy"+c.query, nil).WithContext(ctx)

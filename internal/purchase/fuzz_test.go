@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// FuzzReadOrder: a request is refused, or it is an order that can be recorded.
+// FuzzReadOrder: readOrder refuses a request, or returns an order that can be recorded.
 func FuzzReadOrder(f *testing.F) {
 	f.Add("product=apple&amount=2&purchaser=ann&lock=redis", "order-1", "application/json", `{"amount":1,"lock":"none"}`)
 	f.Add("amount=-1", "", "text/plain", "x")

@@ -38,7 +38,7 @@ const (
 
 // SpanHeader is the header with the start and the end of a buy inside the shop, as START-END in
 // microseconds of Unix time. From it, a rush computes how many buys overlapped in all processes of
-// one machine. The times at which it sent them would not show that.
+// one machine. The times at which the rush sent the requests would not show that.
 const SpanHeader = "Shop-Buy-Span"
 
 // Counter receives the buys. It knows the strategies by name, limits the buys in flight, and can be
@@ -56,7 +56,7 @@ type Counter struct {
 	Watch Watcher
 
 	mu    sync.Mutex
-	doors keyed.Map[string, *semaphore.Weighted] // one for each product that is bought or restocked now
+	doors keyed.Map[string, *semaphore.Weighted] // of the products that are bought or restocked now, see allBuys
 }
 
 // allBuys exceeds the number of buys in flight. The door of a product is a semaphore of this weight: each buy
@@ -82,7 +82,7 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 
 // A Watcher receives each buy, for metrics and the live page. The parameters called and asked are the
 // times when the buy began and when it reached its strategy; asked is zero if it reached none. A buy
-// that found no seat causes only a call of TurnedAway.
+// beyond the capacity of Seats causes only a call of TurnedAway.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called, asked time.Time)
@@ -118,7 +118,7 @@ type receiptJSON struct {
 }
 
 func (k *Counter) buy(c *gin.Context) {
-	order, name, lock, err := readOrder(c.Request) // before it takes a seat: a body may be slow
+	order, name, lock, err := readOrder(c.Request) // before the buy takes one of the Seats, since a body may be slow
 	if err != nil {
 		WriteError(c, err)
 		return
@@ -136,7 +136,7 @@ func (k *Counter) buy(c *gin.Context) {
 	}
 	called := time.Now()
 	receipt, err := func() (Receipt, error) {
-		defer leave() // a buyer whose refusal is delayed has no seat
+		defer leave() // before holdUp: a buyer whose refusal is delayed occupies none of the Seats
 		return k.sell(c.Request.Context(), strategyName, strategy, order)
 	}()
 	c.Header(SpanHeader, span(called, time.Now()))
@@ -158,8 +158,8 @@ func span(called, returned time.Time) string {
 }
 
 // Sell sells to a buyer who does not use the buy route, such as a phone in the classroom. Like that
-// route, it takes a seat and waits for the product's door. It returns the error of Check for an
-// invalid order.
+// route, it takes one of the Seats and waits while the product is being restocked. It returns the
+// error of Order.Check for an invalid order.
 func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (Receipt, error) {
 	if err := order.Check(); err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", errInvalid, err)
@@ -190,7 +190,7 @@ func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error)
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
 	called := time.Now()
 	k.Watch.Called(name, order)
-	if r, ok := strategy.(refuser); ok { // even while a restock holds the door: the stock was read after this buyer came
+	if r, ok := strategy.(refuser); ok { // does not wait for the end of a restock, since it reads the stock after this buyer came
 		if err := r.refuse(ctx, order); err != nil {
 			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called, time.Time{})
 			return Receipt{}, err
@@ -369,10 +369,10 @@ func WriteError(c *gin.Context, err error) {
 		c.Header("Retry-After", strconv.Itoa(seconds))
 	}
 	if down != nil {
-		_ = c.Error(down).SetType(gin.ErrorTypePublic) // for the log; the client gets it too
+		_ = c.Error(down).SetType(gin.ErrorTypePublic) // logged, and part of the answer
 	}
 	if status == http.StatusInternalServerError {
-		_ = c.Error(err) // for the log; the client learns no more than that
+		_ = c.Error(err) // logged, but not part of the answer
 		detail = "unexpected error; the log has it under this request id"
 	}
 	problem.Write(c, status, string(outcome), detail)

@@ -30,7 +30,7 @@ type Order struct {
 	Product        string
 	Purchaser      string
 	Amount         int64  // units, 1 to MaxAmount
-	IdempotencyKey string // "" for none; CheckName checks it; a repeated key gets the first answer again
+	IdempotencyKey string // "" or a name that CheckName accepts; a repeated key gets the first answer again
 }
 
 // Check returns an error if an order is invalid. It looks at the order alone: only the sale finds

@@ -90,8 +90,8 @@ func relay(client net.Conn, server string, forward bool) {
 		return
 	}
 	defer upstream.Close()
-	answers := make(chan struct{}) // closed when an answer did not arrive
-	sold := false                  // the migrations commit too
+	answers := make(chan struct{}) // closed when an answer did not reach the client
+	sold := false                  // false during the migrations, whose COMMITs must pass
 	var silent bool
 	go func() {
 		defer close(answers)
@@ -283,7 +283,7 @@ func (s twoServers) QueryContext(ctx context.Context, query string, args ...any)
 // may be computed from it.
 func TestSellFencedStale(t *testing.T) {
 	sealed, behind := enginetest.Embedded(t).DB, enginetest.Embedded(t).DB
-	db := sealed.Session(&gorm.Session{NewDB: true, Context: t.Context()}) // a statement of its own
+	db := sealed.Session(&gorm.Session{NewDB: true, Context: t.Context()}) // a new Statement, to replace its ConnPool
 	db.Statement.ConnPool = twoServers{sealed.Statement.ConnPool, behind.Statement.ConnPool}
 	_, err := purchase.Section{DB: db, Strategy: "fenced", Now: time.Now}.SellFenced(t.Context(), order(), 5, 0)
 	if !errors.Is(err, purchase.ErrBusy) {

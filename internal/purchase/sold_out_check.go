@@ -16,8 +16,8 @@ import (
 // It refuses a buyer only because of a read that began after the buyer arrived, never because of an
 // older one. A buyer that arrives during a read waits for the next read, since the current one may
 // have begun before a restock. So at some moment of the request the stock was too low, and a
-// strategy that read it then would have refused the buyer too. If the read failed or came too late,
-// the strategy decides.
+// strategy that read it at that moment would have refused the buyer too. If the read fails or takes
+// too long, the strategy decides.
 //
 // The check remembers only whether to read. Its reads begin after a product's first refusal, and end
 // when one finds enough units.
@@ -28,22 +28,22 @@ type SoldOutCheck struct {
 	patience time.Duration
 
 	mu    sync.Mutex
-	asked map[string]*asked // by product; the products that were refused, or are being read
+	asked map[string]*asked // for each product with a refused order or a read under way
 }
 
-// Left reads how many units of a product can still be sold, without a lock. The number is at least
-// the stock that was committed at some moment between the beginning and the end of the read. It returns
-// ErrNoProduct if there is no such product.
+// Left reads, without a lock, how many units of a product can still be sold. At some moment of the
+// read, the committed stock must have been at most the result. Left returns ErrNoProduct if there is
+// no such product.
 type Left func(ctx context.Context, product string) (units int64, _ error)
 
 type asked struct {
-	from      int64 // the check reads for orders of at least that many units; 0 means none
+	from      int64 // the check reads the stock for orders of at least this many units; 0: for no order
 	now, next *reading
 }
 
 // reading is one read. Its result is valid once done is closed.
 type reading struct {
-	ctx  context.Context // the first buyer's; only its values are used
+	ctx  context.Context // values of the first buyer's context; it never ends
 	done chan struct{}
 	left int64
 	err  error // why the stock is not known
@@ -77,15 +77,15 @@ func (s *checked) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
-// A refuser is a strategy that can return ErrSoldOut before the buyer waits. Nil means that the
-// buyer must call Buy.
+// A refuser is a strategy that can refuse a buyer of a sold-out product before the buyer waits. If
+// refuse returns nil, the buyer must call Buy.
 type refuser interface {
 	refuse(ctx context.Context, o Order) error
 }
 
 func (s *checked) refuse(ctx context.Context, o Order) error { return s.check.refuse(ctx, o) }
 
-// refuse returns nil for an order with a key: Buy may find the earlier sale under that key.
+// refuse returns nil for an order with an Idempotency-Key: Buy may find an earlier sale under it.
 func (s *Idempotent) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.strategy.(refuser); ok && o.IdempotencyKey == "" {
 		return r.refuse(ctx, o)
@@ -134,8 +134,8 @@ func newReading(ctx context.Context) *reading {
 	return &reading{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
 }
 
-// run reads as long as a buyer waits. A buyer that disconnects does not end the read for the
-// others.
+// run repeats the read until no buyer waits for a next one. A buyer that disconnects does not end
+// the read for the others.
 func (c *SoldOutCheck) run(product string, a *asked, r *reading) {
 	for r != nil {
 		ctx, cancel := context.WithTimeout(r.ctx, c.patience)

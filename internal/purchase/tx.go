@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// InTx runs fn in one transaction and commits it. The isolation is the database's default unless
-// options say otherwise; SQLite's driver ignores them, since its transactions are serializable.
+// InTx runs fn in one transaction and commits it. The options may set the isolation level, which is
+// the database's default otherwise. SQLite's driver ignores them: its transactions are serializable.
 //
 // If fn returns an error or panics, InTx rolls back and returns the error unchanged. If the commit
 // fails without the server's own error message, the error is ErrUnknownOutcome.
@@ -66,7 +66,7 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, o
 		if err := fn(conn); err != nil {
 			return err
 		}
-		if ctx.Err() != nil { // as database/sql does in Commit
+		if ctx.Err() != nil { // Commit of database/sql checks this too
 			return DatabaseError(ctx, "commit", ctx.Err())
 		}
 		if err := uncancelled.Exec("COMMIT").Error; err != nil {

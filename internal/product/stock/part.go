@@ -85,7 +85,6 @@ func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 	return numbers, err
 }
 
-// errVanished: a locked part is gone at the write.
 var errVanished = errors.New("a part was gone at the write")
 
 // RemoveParts removes parts that the transaction of tx has locked, one by one. With a list of parts

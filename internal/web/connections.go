@@ -11,23 +11,23 @@ import (
 )
 
 // connections limits the connections of a server. Each is an open file, and a shop that has used up
-// its files cannot reach its database. A connection beyond the limit ends the one that has waited
-// longest for a request or for a delayed refusal. If all others are being served, the new one is
-// refused.
+// its files cannot reach its database. A connection beyond the limit replaces the connection that
+// has waited longest for a request or for a delayed refusal. If all others are being served, the new
+// connection is refused.
 type connections struct {
 	most int
 
 	finishing atomic.Bool
 
 	mu   sync.Mutex
-	open map[net.Conn]*linked.Element // nil: it is being served
+	open map[net.Conn]*linked.Element // its element in idle; nil: it is being served
 	idle linked.List                  // elements of type waiting, the longest-waiting first
 }
 
 // waiting is a connection that can be ended.
 type waiting struct {
 	conn   net.Conn
-	wanted chan struct{} // closed to end it; nil: it has no request
+	wanted chan struct{} // closed to send its delayed refusal and end it; nil: it has no request
 }
 
 func newConnections(most int) *connections {
@@ -110,8 +110,8 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// note updates the state of a connection. It returns a surplus connection to close, unless the end
-// of its delayed refusal closes it.
+// note updates the state of a connection. It returns a surplus connection for the caller to close,
+// or nil. A surplus connection with a delayed refusal ends by itself, after the refusal.
 func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 }
 
 // Affordable returns the parameter most, but no more than three quarters of the number of files that
-// this process may open. The other files are reserved for servers and logs.
+// this process may open. The other files are reserved for connections to servers and for logs.
 func Affordable(most int) int {
 	if files := OpenFiles(); files > 0 {
 		return min(most, files/4*3)

@@ -88,7 +88,7 @@ func TestAdmission(t *testing.T) {
 		require.NoError(t, hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error)
 		var came atomic.Int64
 		buy := func() response {
-			// Each has another name: the same buyer would get a delayed answer.
+			// Each buyer has another name, since the shop would delay its answer to a repeated name.
 			return webtest.Call(t, http.MethodPost, fmt.Sprintf("%s/product/buy?lock=for-update&purchaser=ann-%d", base, came.Add(1)), "", nil)
 		}
 		var all sync.WaitGroup
@@ -133,14 +133,13 @@ func TestAdmission(t *testing.T) {
 
 // refusing is a private database that can be made to refuse an ordinary user.
 type refusing struct {
-	admin, till       string // URLs
+	admin, till       string // URLs of the administrator and of the ordinary user
 	user              []string
 	readOnly, write   []string
-	fewer, enough     []string // connections
+	fewer, enough     []string // statements that limit the connections, and that end the limit
 	saysRead, saysFew string
 }
 
-// refusingDatabases returns functions that start the servers.
 func refusingDatabases() map[string]func(t *testing.T) refusing {
 	as := func(url string) string {
 		_, at, _ := strings.Cut(url, "@")
@@ -238,7 +237,7 @@ func (d refusing) whileReadOnly(t *testing.T, execute func([]string), base strin
 func (d refusing) whileFull(t *testing.T, execute func([]string), db *gorm.DB, base string) {
 	pool, err := db.DB()
 	require.NoError(t, err)
-	for range 12 { // they stay open, so that the limit is reached
+	for range 12 { // connections that stay open, so that the limit is reached
 		conn, err := pool.Conn(t.Context())
 		require.NoError(t, err)
 		defer conn.Close()

@@ -85,8 +85,8 @@ func documented(tb testing.TB) map[string]map[int]bool {
 	return all
 }
 
-// An input is a request. The field route is the number of one of the shop's routes. A higher number
-// means the route of method and path. Empty fields are not sent.
+// An input is a request. The field route is the number of one of the shop's routes. If it is higher
+// than the last number, the request has the fields method and path. Empty fields are not sent.
 type input struct {
 	route, strategy                     uint8
 	method, path, query                 string
@@ -151,7 +151,7 @@ func (s *fuzzedShop) request(in input) (r *http.Request, route string) {
 	}
 	r, err := http.NewRequest(method, "http://127.0.0.1", strings.NewReader(in.body))
 	if err != nil {
-		return nil, "" // not a method
+		return nil, "" // the method is invalid
 	}
 	r.URL, r.RequestURI = target, target.RequestURI()
 	if in.body == "" {
@@ -173,11 +173,10 @@ func (s *fuzzedShop) request(in input) (r *http.Request, route string) {
 	return r, route
 }
 
-// serve answers one request and checks the answer.
 func (s *fuzzedShop) serve(t *testing.T, in input) (status int) {
 	if s.served++; s.served%1000 == 0 {
 		s.tidy(t)
-	} else if s.served%32 == 0 { // strategies with parts have taken the whole stock
+	} else if s.served%32 == 0 { // strategies that divide the stock have taken all of it
 		s.fill(t)
 	}
 	r, route := s.request(in)
@@ -223,7 +222,7 @@ func (s *fuzzedShop) serve(t *testing.T, in input) (status int) {
 	return status
 }
 
-// elsewhere reports whether the path of a product is that of another route, or of no route.
+// elsewhere reports whether the path /product/NAME belongs to another route, or to no route.
 func (s *fuzzedShop) elsewhere(name string) bool { return name == "" || name == "buy" }
 
 func checkProblem(t *testing.T, status int, header http.Header, body []byte) {
@@ -243,7 +242,7 @@ func checkProblem(t *testing.T, status int, header http.Header, body []byte) {
 	}
 }
 
-// checkBooks checks stock and records: with one request at a time, even the naive strategy is
+// checkBooks checks stock and records. Requests come one at a time, so even the naive strategy is
 // correct.
 func (s *fuzzedShop) checkBooks(t *testing.T, product string, in input) {
 	t.Helper()

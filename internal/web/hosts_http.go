@@ -13,7 +13,7 @@ import (
 )
 
 // onlyKnownHosts refuses requests whose Host is not a name of this shop. On a loopback address
-// there is no token. An attacker's page could let its own name resolve to 127.0.0.1 and restock
+// no token is needed. An attacker's page could let its own name resolve to 127.0.0.1 and restock
 // from the user's browser, which would consider page and shop the same origin (DNS rebinding). The
 // attacker cannot forge the name in Host.
 //

@@ -151,8 +151,8 @@ func TestSlowClients(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		sent   string
-		then   string // sent one byte a second
-		status int    // 0: none
+		then   string // sent after that, one byte a second
+		status int    // 0: no answer
 	}{
 		{"nothing", "", "", 0},
 		{"half a header", "GET /product/buy HTTP/1.1\r\nHost: local", "", 0},
@@ -251,8 +251,8 @@ func TestMaxConnsBusy(t *testing.T) {
 	t.Parallel()
 	e := enginetest.Local(t)
 	base := startServe(t, e.URLs, waitFor(time.Minute), connected(2))
-	bought, letGo := webtest.HeldUpBuy(t, e.DB, base) // one with its request, and one for metrics
-	for range 5 {                                     // the previous one counts until the shop has noticed its end
+	bought, letGo := webtest.HeldUpBuy(t, e.DB, base) // takes two connections: for the buy, and for metrics
+	for range 5 {                                     // the previous connection counts until the shop has noticed its end
 		webtest.Eventually(t, "somebody is answered beside it", func() bool {
 			conn := dialed(t, strings.TrimPrefix(base, "http://"))
 			fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -275,7 +275,6 @@ func dialed(t *testing.T, addr string) net.Conn {
 	return conn
 }
 
-// statusOf reads one answer and returns its status.
 func statusOf(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(webtest.Patience))
@@ -354,8 +353,8 @@ func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 }
 
 // TestHeldUpGiveWay: delayed refusals that occupy all connections do not block a new client. The
-// one that has waited longest is answered, and its connection ends. A stop does not wait for delayed
-// refusals either.
+// client that has waited longest is answered, and its connection ends. A stop does not wait for
+// delayed refusals either.
 func TestHeldUpGiveWay(t *testing.T) {
 	t.Parallel()
 	const most = 10

@@ -11,7 +11,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// metrics are the metrics of /metrics, in a registry of their own.
 type metrics struct {
 	registry *prometheus.Registry
 	buys     *prometheus.CounterVec
@@ -51,7 +50,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// turnedAway counts a buy that found no seat.
+// turnedAway counts a buy beyond the limit of buys in flight.
 func (m *metrics) turnedAway(strategy string) {
 	m.buys.WithLabelValues(strategy, string(purchase.Busy)).Inc()
 }

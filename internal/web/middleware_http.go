@@ -36,9 +36,9 @@ func identify(c *gin.Context) {
 	c.Header(problem.RequestIDHeader, id)
 }
 
-// logRequests writes a line for each request. The level is debug, since a rush sends thousands of
-// requests, and error for failures inside the shop. About a server that is down it writes at most
-// one line per outageEvery.
+// logRequests writes a line for each request. The level is error for failures inside the shop, and
+// otherwise debug, since a rush sends thousands of requests. About a server that is down it writes at
+// most one line per outageEvery.
 func logRequests(log *slog.Logger) gin.HandlerFunc {
 	down := outages{log: log, said: map[string]time.Time{}}
 	return func(c *gin.Context) {
@@ -80,7 +80,7 @@ const outageEvery = 10 * time.Second
 
 func (o *outages) note(err error) {
 	var down *purchase.Unavailable
-	if !errors.As(err, &down) || errors.Is(err, context.Canceled) { // because the client hung up
+	if !errors.As(err, &down) || errors.Is(err, context.Canceled) { // Canceled: the client hung up
 		return
 	}
 	o.mu.Lock()
@@ -139,7 +139,7 @@ func isLoopback(addr net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// lastAnswer tells the client to close the connection, once finish was called.
+// lastAnswer tells the client to close the connection, if finish was called.
 func (c *connections) lastAnswer(g *gin.Context) {
 	if c.finishing.Load() {
 		g.Header("Connection", "close")

@@ -17,9 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestOutage: a 503 names a killed server, and so does readiness. Strategies that do not need the
-// server go on, and all work again once it is back. make soak also kills
-// ZooKeeper and etcd.
+// TestOutage: a 503 names a killed server, and so does /readyz. Strategies that do not need the
+// server go on, and all work again once the server is back. make soak also kills ZooKeeper and etcd.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	db := localservertest.MySQL(t)
@@ -107,7 +106,7 @@ func TestOutage(t *testing.T) {
 }
 
 // TestRestockWithoutRedis: a restock that cannot clear a lock changes neither stock nor records,
-// and names the server. Of the Redlock nodes a majority is enough.
+// and names the server. For `redlock`, a majority of the nodes is enough.
 func TestRestockWithoutRedis(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 4)
@@ -137,7 +136,8 @@ func TestRestockWithoutRedis(t *testing.T) {
 }
 
 // TestHungRedis: a buyer whose Redis hangs is answered when its own wait ends. The error names the
-// server, instead of reporting a busy lock. An order that Redis may have admitted is unknown.
+// server, instead of reporting a busy lock. If Redis may have admitted an order, its outcome is
+// unknown.
 func TestHungRedis(t *testing.T) {
 	t.Parallel()
 	nodes := startNodes(t, 1)
@@ -160,7 +160,7 @@ func hang(t *testing.T, base string, nodes []*localserver.Redis, says string, st
 			require.NoError(t, node.Signal(s))
 		}
 	}
-	for _, strategy := range strategies { // opens connections, on which commands to a Redis that hangs wait
+	for _, strategy := range strategies { // opens the connections on which later commands wait for the hung Redis
 		if r := buy(strategy); r.Status != http.StatusOK {
 			t.Fatalf("%s: %d %s", strategy, r.Status, r.Body)
 		}
@@ -237,7 +237,7 @@ func TestHungDatabase(t *testing.T) {
 		func() response { return webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, nil) },
 	} {
 		r := call()
-		webtest.Eventually(t, "says what is down", func() bool { // a shop without processor time cannot tell, and answers busy
+		webtest.Eventually(t, "says what is down", func() bool { // a shop that gets no processor time cannot find out, and answers busy
 			down := strings.Contains(string(r.Body), "the database is down")
 			if !down {
 				r = call()

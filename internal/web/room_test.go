@@ -41,8 +41,8 @@ type roomPanel struct {
 	NeedsToken bool             `json:"needs_token"`
 }
 
-// roomRush makes phones press at once for half as many units, as the leader and the phones' page
-// do. It returns the panel's content.
+// roomRush makes phones press at once for half as many units. It sends the requests of the leader's
+// and the phones' pages. It returns the panel's content.
 func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	t.Helper()
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)

@@ -47,8 +47,8 @@ func TestMaxInflight(t *testing.T) {
 	}
 }
 
-// TestAdmin: on an address other than loopback a restock requires the token. If none is set, it is
-// always refused.
+// TestAdmin: on an address other than loopback a restock requires the token. If no token is set,
+// every restock is refused.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
 	const token = "s3cret"
@@ -82,7 +82,7 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestAnnounce: the first line is an address that this machine can open. The following ones are for
+// TestAnnounce: the first line is an address that this machine can open. The following lines are for
 // other machines.
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a request with a slow body does not have a seat yet.
+// TestSlowBody: a request does not count against MaxInflight while its body arrives.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	base := startServe(t, engine.Config{}, func(s *setup) { s.MaxInflight = 1 })
@@ -158,7 +158,7 @@ func TestOpenAPI(t *testing.T) {
 		delete(written, route)
 	}
 	for route := range written {
-		if !strings.HasPrefix(route, "PARAMETERS ") { // of all methods of a path
+		if !strings.HasPrefix(route, "PARAMETERS ") { // parameters of all methods of a path
 			t.Errorf("%s is in openapi.yaml and not served", route)
 		}
 	}

@@ -36,7 +36,7 @@ type Config struct {
 	Admission      bool           // answer busy at once if a buyer could not be served in time
 	Hosts          []string       // further names that the Host of a request may have
 	Failpoints     *failpoint.Set // nil unless shop verify has started the shop
-	Sender         runs.Sender    // sends the live page's rushes; nil: the page has none
+	Sender         runs.Sender    // sends the live page's rushes; nil: the page offers none
 	Games          *host.Host     // nil: the shop has no games
 }
 
@@ -52,7 +52,7 @@ type Shop struct {
 	locks       []purchase.Resetter
 	workers     []purchase.Worker
 	closers     []io.Closer
-	silence     time.Duration // after which a server without an answer counts as down
+	silence     time.Duration // time after which a server without an answer counts as down
 	asking      singleflight.Group
 	connections *connections
 	front       purchase.Front

@@ -47,9 +47,9 @@ func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt
 	w.publish(e)
 }
 
-// lockEvent implements lockstrategy.Observer. A waiting buyer with a token has been admitted by a
-// strategy that writes later, such as `redis-lua`. The history has this machine's time, since a
-// fault may have moved the strategy's clock.
+// lockEvent implements lockstrategy.Observer. A Waiting event with a token means that a strategy
+// that writes later, such as `redis-lua`, has promised the buyer a unit. The history has this
+// machine's time, since a fault may have moved the strategy's clock.
 func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
 		defer w.failpoints.Admitted(ctx)

@@ -24,7 +24,7 @@ import (
 // cover correct locks.
 var crowded = []string{"01-one-statement/solution", "02-lost-release/wrong/no-wait", "06-retry/solution"}
 
-// long lists the references with the longest searches, which take a quarter of the time of all.
+// long lists the references with the longest searches, which take a quarter of the time of all searches.
 var long = []string{"07-fencing/solution", "12-two-stores/solution"}
 
 // bad maps functions in testdata/bad to what the judge must say about them.
@@ -49,7 +49,7 @@ var bad = map[string]string{
 // A built program has every source of every exercise, and the bad answers.
 type built struct {
 	program string
-	root    string // of this project
+	root    string // folder of this project
 	module  string // the folder of a learner's module with the wrong and the bad answers
 }
 
@@ -170,7 +170,7 @@ func (b built) sources(t *testing.T) {
 					tier.Soak(t, "make test judges one mistake of each exercise")
 				}
 				if what == "start" && e.Number > 4 {
-					tier.Soak(t, "make test judges the first four, and the references of all")
+					tier.Soak(t, "make test judges the starts of the first four exercises")
 				}
 				if slices.Contains(long, name) {
 					tier.Soak(t, "a long search; make test judges the other references")

@@ -134,7 +134,7 @@ func compiler(out string, err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// importer, entry and ours match what the compiler says about the judge's main package.
+// importer, entry and ours match the compiler's messages about the judge's main package.
 var (
 	importer = regexp.MustCompile(`^package \S*` + judgeFolder + `$`)
 	entry    = regexp.MustCompile(`\bcode\d+\.New\b`)

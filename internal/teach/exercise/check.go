@@ -28,7 +28,7 @@ const judgeWithin = 6 * time.Minute
 type Result struct {
 	judge.Judgement
 	PerSecond      float64 `json:"per_second"`       // sales per second of the rush; 0 without a rush
-	TheirPerSecond float64 `json:"their_per_second"` // of the reference in the same run
+	TheirPerSecond float64 `json:"their_per_second"` // sales per second of the reference in the same run
 }
 
 // A judged is a compiled judge, and the source that it judges.
@@ -37,7 +37,7 @@ type judged struct {
 	exercise exercises.Exercise
 	source   string
 	pkg      string // import path
-	dir      string // its folder
+	dir      string // folder of the package
 }
 
 // orders runs the judge in a child process and returns its checks.
@@ -205,7 +205,7 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 	return r, nil
 }
 
-// add adds a check at the end. If it has passed, an earlier unsure check stays last.
+// add adds a check at the end. If it has passed, an earlier unsure check stays last and decides.
 func (r *Result) add(c judge.Check) {
 	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
 		r.Checks = append(r.Checks[:n-1], c, r.Last())

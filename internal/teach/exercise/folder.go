@@ -27,7 +27,7 @@ func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string
 		}
 		slices.Sort(files)
 		missing = strings.Join(files, " and no ")
-	} else if code, err := fs.Glob(os.DirFS(dir), "*.go"); err == nil && len(code) > 0 { // under any name
+	} else if code, err := fs.Glob(os.DirFS(dir), "*.go"); err == nil && len(code) > 0 { // the learner may have renamed the file
 		return checkReplaced(ctx, dir)
 	}
 	return fmt.Errorf("%s has no %s, which the check needs; restore it, or start again with: shop exercise start %d DIR", dir, missing, e.Number)

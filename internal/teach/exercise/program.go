@@ -48,7 +48,7 @@ func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir strin
 	}
 	told("the reference")
 	if theirs, err := referenceTrips(ctx, e, language, dir); err == nil {
-		r.Theirs = theirs // otherwise unknown, since the reference may not run next to the learner's files; the result does not depend on it
+		r.Theirs = theirs // if the reference cannot run, its cost stays unknown; the result does not depend on it
 	}
 	return r, ctx.Err()
 }
@@ -166,7 +166,7 @@ func programCheck(r explore.Report, stocked int64) judge.Check {
 }
 
 // programWhy describes the error in one line. If stock and records are wrong, it uses the words of
-// the exercises in Go, followed by the query that found it.
+// the exercises in Go, followed by the query that found the error.
 func programWhy(w *explore.Witness, stocked int64) string {
 	verdict, why, by := string(w.Verdict), w.Why, "; "
 	if len(w.Findings) > 0 {

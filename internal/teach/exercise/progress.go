@@ -16,7 +16,7 @@ import (
 // stored in the user's configuration folder.
 type Progress struct {
 	file   string
-	solved map[string]string // the language, by folder
+	solved map[string]string // language of the solution, by the exercise's folder
 }
 
 // LoadProgress reads the progress. Without a file, nothing is solved.

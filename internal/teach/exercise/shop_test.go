@@ -51,7 +51,7 @@ func (l learner) passes(args ...string) string {
 // TestExercise follows a learner through an exercise: start, a check with a finding, a compiler
 // error, a hint, the solution, a check that passes.
 func TestExercise(t *testing.T) {
-	tier.Test(t, "needs servers") // it compiles code
+	tier.Test(t, "needs servers")
 	t.Parallel()
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "first")
 	l.passes("start", "1", dir)
@@ -102,7 +102,7 @@ func TestExercise(t *testing.T) {
 	require.NoError(t, err)
 	half := string(sums[:len(sums)/2])
 	half = half[:strings.LastIndex(half, "\n")+1]
-	shoptest.Write(t, filepath.Join(dir, "go.sum"), half) // the go command completes it, but not in the learner's folder
+	shoptest.Write(t, filepath.Join(dir, "go.sum"), half) // the go command completes a copy, not the learner's file
 	has(l.passes("check", dir), "passed +every order", "passed +200 buyers at once", `round trips of one buyer, alone +5\.0 +5\.0\n`, "sales a second", `faults so far: .* --engine local .* rush, two-processes, crash\n`)
 	if after, err := os.ReadFile(filepath.Join(dir, "go.sum")); err != nil || string(after) != half {
 		t.Errorf("a check has written go.sum: %v", err)
@@ -187,7 +187,7 @@ func TestExerciseBadInput(t *testing.T) {
 // verify injects it.
 func TestExerciseFaults(t *testing.T) {
 	t.Parallel()
-	tier.Soak(t, "a check with a fault on servers")
+	tier.Soak(t, "checks an exercise under a fault on private servers")
 	l, dir := newLearner(t), filepath.Join(t.TempDir(), "exercise")
 	e, err := exercises.Find("12")
 	require.NoError(t, err)
@@ -211,8 +211,7 @@ var withOwnServers = []string{"01-one-statement/python/solution", "03-token/node
 
 // TestExercisePrograms runs the exercises for other languages as a learner does. All except two use
 // one of two existing pairs of servers, since starting servers takes 5 s more. The wrong answers
-// have the same mistakes in each language: make test judges those of the first language, and make
-// soak all.
+// have the same mistakes in each language.
 func TestExercisePrograms(t *testing.T) {
 	tier.Soak(t, "searches 30 programs; internal/teach/exercise judges the same mistakes in Go")
 	t.Parallel()
@@ -231,7 +230,7 @@ func TestExercisePrograms(t *testing.T) {
 				name := e.Folder + "/" + language + "/" + what
 				t.Run(name, func(t *testing.T) {
 					if i > 0 && strings.HasPrefix(what, "wrong/") {
-						exercisetest.Code(t, e, language, what) // the patch applies
+						exercisetest.Code(t, e, language, what) // checks that the patch applies
 						tier.Soak(t, "the first language has the same mistake")
 					}
 					t.Parallel()

@@ -34,7 +34,7 @@ type Hub struct {
 	mu      sync.Mutex
 	version uint64 // grows with each change
 	lanes   map[laneKey]*lane
-	stocked map[string]int64 // by product
+	stocked map[string]int64 // units put on sale, by product
 	facts   map[string]fact
 	pages   map[*page]struct{}
 	closed  chan struct{}
@@ -194,7 +194,7 @@ func (h *Hub) Release(product string) {
 	}
 }
 
-// Set sends the value v under that name to every page, now or when it is opened.
+// Set sends the value v under that name to every open page, and to each page that opens later.
 func (h *Hub) Set(name string, v any) {
 	value, err := json.Marshal(v)
 	if err != nil {

@@ -144,7 +144,7 @@ func TestSlowPage(t *testing.T) {
 		t.Errorf("%d events kept, want %d", got, buffered)
 	}
 	w := httptest.NewRecorder()
-	to, _ := sse.Open(w) // a recorder has no time-outs
+	to, _ := sse.Open(w) // the error says that a recorder has no time-outs
 	if err := p.send(to); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
 		t.Errorf("%v, %.200q; want 7 dropped", err, w.Body)
 	}

@@ -14,9 +14,9 @@ const (
 	maxCells   = 500    // cells of a shelf
 	exactStock = 20_000 // units that are tracked one by one
 	maxMarks   = 400    // answers that a lane shows one by one
-	maxTimes   = 10_000 // purchases whose time is kept
+	maxTimes   = 10_000 // purchases whose duration is kept
 	maxNames   = 3      // holders that are shown by name
-	maxPast    = 128    // released locks that later ones are compared with
+	maxPast    = 128    // released locks that are kept, to find locks held at the same time
 
 	inFlight = 100 * time.Millisecond // maximum delay of an event from a child process
 )
@@ -36,9 +36,9 @@ type Lane struct {
 	// Twice is the number of sales of a unit that was already sold. It follows from the remaining
 	// stock in the receipts. If receipts do not identify units, it counts sales beyond the stock.
 	Twice   int64  `json:"twice"`
-	Units   int64  `json:"units"`   // sold
-	Records int64  `json:"records"` // sales
-	Left    *int64 `json:"left"`    // as the last seller reported it
+	Units   int64  `json:"units"`   // units sold
+	Records int64  `json:"records"` // number of sales
+	Left    *int64 `json:"left"`    // units left, as the last seller reported
 
 	Outcomes map[string]int64 `json:"outcomes"`
 	// Marks are the last answers in order, a letter each: the first letter of the outcome, except
@@ -48,7 +48,7 @@ type Lane struct {
 	Inside      int      `json:"inside"` // buyers without an answer
 	Waiting     int      `json:"waiting"`
 	Holding     int      `json:"holding"`
-	Holders     []string `json:"holders"` // some of them, by name
+	Holders     []string `json:"holders"` // the names of some holders
 	MostHolders int      `json:"most_holders"`
 	Locks       bool     `json:"locks"`       // whether the strategy reports a lock
 	LeasesLost  int      `json:"leases_lost"` // leases known to be lost
@@ -63,7 +63,7 @@ type lane struct {
 	sold    []uint8
 	next    int64 // the first unit that may be unsold, if receipts do not identify units
 	marks   []mark
-	called  map[string]time.Time // by purchaser
+	called  map[string]time.Time // time of the call, by purchaser
 	waiting map[string]bool
 	holding map[string]held // by purchaser and token
 	past    []held          // the last released locks
@@ -84,7 +84,6 @@ type held struct {
 	from, to  time.Time // to is zero while the buyer has it
 }
 
-// at reports whether the lock was held at t.
 func (h held) at(t time.Time) bool { return !t.Before(h.from) && t.Before(h.to) }
 
 type mark struct {
@@ -140,9 +139,9 @@ func (l *lane) take(e history.Event) {
 	}
 }
 
-// gaveBack ends a hold and counts the locks held at the same time. Events of several processes
-// arrive out of order, but their times come from one clock. Whether two holds overlapped is
-// therefore known once both have ended.
+// gaveBack records that a buyer has released its lock, and counts the locks held at the same time.
+// Events of several processes arrive out of order, but their times come from one clock. So gaveBack
+// compares the lock with locks that were released before.
 func (l *lane) gaveBack(holder string, at time.Time) {
 	h, ok := l.holding[holder]
 	if !ok {
@@ -151,7 +150,7 @@ func (l *lane) gaveBack(holder string, at time.Time) {
 	delete(l.holding, holder)
 	h.to = at
 	l.MostHolders = max(l.MostHolders, 1+l.heldAt(h.from))
-	for _, other := range l.past { // the maximum was reached when one of them began
+	for _, other := range l.past { // the maximum is reached at a moment when a buyer got its lock
 		if h.at(other.from) {
 			l.MostHolders = max(l.MostHolders, 1+l.heldAt(other.from))
 		}
@@ -171,7 +170,7 @@ func (l *lane) heldAt(t time.Time) (n int) {
 }
 
 // holders returns the buyers that have the lock now, in the order in which they got it. It leaves
-// out a buyer if the next one got the lock just now: the first one's release may be on its way.
+// out a buyer if the next one got the lock just now, since the buyer's release may be on its way.
 func (l *lane) holders() (names []string) {
 	all := slices.SortedFunc(maps.Values(l.holding), func(a, b held) int { return a.from.Compare(b.from) })
 	for i, h := range all {
@@ -269,7 +268,6 @@ func (l *lane) settle() {
 	clear(l.holding)
 }
 
-// picture returns the lane as it is now.
 func (l *lane) picture() Lane {
 	p := l.Lane
 	p.Outcomes = maps.Clone(l.Outcomes)

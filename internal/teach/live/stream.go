@@ -96,7 +96,7 @@ func (p *page) leave() {
 
 // A state is a message: the whole state, or changes.
 type state struct {
-	Whole bool                       `json:"whole"` // replace the earlier state
+	Whole bool                       `json:"whole"` // whether it replaces the earlier state
 	Lanes []json.RawMessage          `json:"lanes"`
 	Facts map[string]json.RawMessage `json:"facts"`
 }

@@ -23,7 +23,7 @@ func TestServe(t *testing.T) {
 	for _, c := range []struct {
 		child.Request
 		kind  child.Kind
-		moves int // so far; -1: there is no game
+		moves int // moves so far; -1: there is no game
 	}{
 		{child.Request{Op: child.Move, Token: "1"}, child.Bad, -1},
 		{child.Request{Op: child.Open}, child.Bad, -1},
@@ -78,7 +78,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err, a.Error)
 	}
 	say(child.Request{Op: child.Prove, Effort: play.Effort{Bound: -1}})
-	say(child.Request{Op: child.Stop}) // sent at once: it must not be lost
+	say(child.Request{Op: child.Stop}) // must not be lost, although the search may not have begun
 	for a = (child.Answer{Progress: &child.Progress{}}); a.Progress != nil; {
 		a = child.Answer{}
 		require.NoError(t, hear.Decode(&a))

@@ -17,8 +17,8 @@ import (
 // wait is how long a buyer waits in the database. The explorer's own connections do not wait.
 const wait = time.Minute
 
-// oldRun is the maximum age of a run. Its contexts and leases last for schedule.Forever; an older
-// run is repeated before its next step.
+// oldRun is the maximum age of a run. An older run is repeated before its next step, since a run's
+// contexts and leases end after schedule.Forever.
 const oldRun = 20 * time.Minute
 
 // A Game is one schedule whose steps a player chooses. Its methods may be called by several
@@ -27,7 +27,7 @@ type Game struct {
 	config   Config
 	engine   *engine.Engine
 	explorer *explore.Explorer
-	ctx      context.Context // for its runs
+	ctx      context.Context // for all runs
 	cancel   context.CancelFunc
 	now      func() time.Time
 

@@ -218,7 +218,7 @@ func TestProve(t *testing.T) {
 		t.Error("the proof has changed the position")
 	}
 	playAll(t, g, []string{"2"})
-	if err := g.Close(); err != nil { // only one game at a time
+	if err := g.Close(); err != nil { // a process can have only one open game
 		t.Fatal(err)
 	}
 

@@ -171,7 +171,7 @@ func TestNext(t *testing.T) {
 			g := game(t, l)
 			if l.Unbreakable {
 				if len(l.Config.Events) > 0 {
-					tier.Soak(t, "its search takes seconds")
+					tier.Soak(t, "the search of a level with events takes seconds")
 				}
 				if a, err := l.Next(t.Context(), g); err != nil || !a.Claim {
 					t.Errorf("%+v, %v", a, err)
@@ -182,7 +182,7 @@ func TestNext(t *testing.T) {
 				t.Error("the hints had a step taken back on the way from the start")
 			}
 			if !soak && (len(l.Config.Events) > 0 || l.Config.Buyers > 2) || !l.Par().Complete {
-				return // a search for each step
+				return // each step would need a search
 			}
 			for range 3 {
 				if _, err := g.Restart(); err != nil {
@@ -204,7 +204,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestLost: if one buyer has bought before the other reads, no path is left, and the hint says so.
+// TestLost: if a buyer has bought before the other reads, no path to the goal is left, and the hint
+// says so.
 func TestLost(t *testing.T) {
 	l := named(t, "sell-twice")
 	g := game(t, l)

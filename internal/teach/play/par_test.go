@@ -28,8 +28,7 @@ var only = flag.String("only", "", "with -update: the one level whose par is com
 // one.
 const longest = 2 * time.Minute
 
-// TestPar: the table has the explorer's results. Levels with long searches are computed again in
-// soak runs.
+// TestPar: par.csv has the explorer's results. make soak also repeats the long searches.
 func TestPar(t *testing.T) {
 	tier.Test(t, "a search of each level")
 	all := map[string]level.Par{}
@@ -83,7 +82,7 @@ func computed(t *testing.T, l level.Level) level.Par {
 	if !l.Unbreakable {
 		g := game(t, l)
 		w, err := g.Hint(t.Context(), l.Goal, effort)
-		if err = errors.Join(err, g.Close()); err != nil { // before firstBreak, since the explorer inspects all goroutines
+		if err = errors.Join(err, g.Close()); err != nil { // closed before firstBreak, whose explorer inspects all goroutines of the process
 			t.Fatal(err)
 		}
 		if len(w.Tokens) == 0 && w.Complete {

@@ -16,9 +16,9 @@ type Position struct {
 	Choices  []Choice       `json:"choices"`
 	Stock    int64          `json:"stock"`   // committed, as another connection reads it
 	Records  int64          `json:"records"` // committed purchases
-	Sold     int64          `json:"sold"`    // units in them
+	Sold     int64          `json:"sold"`    // units in these purchases
 	Keys     []Key          `json:"keys"`    // the keys in Redis
-	Steps    []explore.Step `json:"steps"`   // so far, as in a witness
+	Steps    []explore.Step `json:"steps"`   // steps so far, as in a witness
 	Tokens   []string       `json:"tokens"`  // the chosen tokens
 	Switches int            `json:"switches"`
 	End      *End           `json:"end"` // null: the schedule goes on
@@ -42,7 +42,7 @@ type State string
 
 const (
 	Ready   State = "ready"   // at least one of its commands can be sent
-	Waiting State = "waiting" // for another buyer, for time, or for an event
+	Waiting State = "waiting" // waits for another buyer, for time, or for an event
 	Done    State = "done"    // answered
 	Crashed State = "crashed" // crashed; it never continues
 )
@@ -50,7 +50,7 @@ const (
 // A Command waits at a buyer's gate.
 type Command struct {
 	Token  string `json:"token"`  // for Move, if the buyer is Ready
-	Text   string `json:"text"`   // SQL or Redis, with its values
+	Text   string `json:"text"`   // SQL statement or Redis command, with its values
 	Server string `json:"server"` // "sql", "redis", "redlock-1" ..., "process"
 	Ready  bool   `json:"ready"`
 }
@@ -58,7 +58,7 @@ type Command struct {
 // A Choice is a possible next step: a buyer's command, or an event.
 type Choice struct {
 	Token string        `json:"token"`
-	Buyer int           `json:"buyer"` // 0: no buyer's
+	Buyer int           `json:"buyer"` // 0: an event that concerns no single buyer
 	Event explore.Event `json:"event"` // "" for commands
 	Text  string        `json:"text"`
 }
@@ -76,10 +76,10 @@ type Key struct {
 type End struct {
 	Verdict  verdict.Verdict   `json:"verdict"`
 	Why      string            `json:"why"`
-	Broken   bool              `json:"broken"`  // whether it is a violation
+	Broken   bool              `json:"broken"`  // whether the verdict is a violation
 	Foreign  bool              `json:"foreign"` // whether a buyer has released another buyer's lock
 	Outcomes []explore.Outcome `json:"outcomes"`
-	Replay   string            `json:"replay"`  // the command that runs it again
+	Replay   string            `json:"replay"`  // the command that replays the schedule
 	Text     string            `json:"text"`    // the sequence diagram for a terminal
 	Mermaid  string            `json:"mermaid"` // the same for Mermaid
 	HTML     string            `json:"html"`    // the same as a self-contained page

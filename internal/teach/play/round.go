@@ -9,19 +9,19 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A round is one run of the explorer from its first command on. Undo, hints and proofs end it and
-// begin another one, which first repeats the steps so far.
+// A round is one run of the explorer, from the first command on. Undo, hints and proofs end the
+// round and begin another round, which first repeats the steps so far.
 type round struct {
 	begun  time.Time
-	prefix []string      // steps that it repeats
+	prefix []string      // steps that the round repeats first
 	moves  chan string   // steps of the player
 	leave  chan struct{} // closed to end the round
-	stands chan Position // the position in which it waits for a move
+	stands chan Position // positions in which the round waits for a move
 	ended  chan ending   // receives one value at the end of the run
 
 	config Config
 	made   []string
-	last   Position // at its end
+	last   Position // position at the end
 }
 
 type ending struct {
@@ -31,7 +31,7 @@ type ending struct {
 }
 
 // begin starts a round and returns when it has run the given steps. If that fails, the game keeps its
-// position and has no round; the next step begins one.
+// position and has no round; the next step begins a round.
 func (g *Game) begin(tokens []string) error {
 	g.leave()
 	r := &round{
@@ -46,7 +46,6 @@ func (g *Game) begin(tokens []string) error {
 	return g.arrive(tokens)
 }
 
-// leave ends the round, wherever it is.
 func (g *Game) leave() {
 	if g.round == nil {
 		return

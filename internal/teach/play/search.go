@@ -18,12 +18,12 @@ type Effort struct {
 
 // A Way is a path from the current position to a goal.
 type Way struct {
-	Token    string   `json:"token"`  // of its first step; "": there is no path
-	Text     string   `json:"text"`   // text of its first step
-	Tokens   []string `json:"tokens"` // all its steps
+	Token    string   `json:"token"` // token of the first step; "": there is no path
+	Text     string   `json:"text"`
+	Tokens   []string `json:"tokens"`
 	Switches int      `json:"switches"`
 	Events   int      `json:"events"`
-	Complete bool     `json:"complete"` // the search skipped nothing, so no other path is shorter, or none exists
+	Complete bool     `json:"complete"` // the search skipped nothing: no other path is shorter, or there is no path
 }
 
 // Hint returns the shortest path to the goal, see End.Reached: of the paths with the fewest steps,
@@ -71,7 +71,7 @@ func (g *Game) aside(do func() error) error {
 	over := g.at.End != nil
 	g.leave()
 	err := do()
-	if over { // the position stays, and the next step begins a round
+	if over { // the game keeps its last position, and the next step begins a round
 		return err
 	}
 	return errors.Join(err, g.begin(g.tokens))
@@ -84,11 +84,11 @@ type Proof struct {
 	Violations int             `json:"violations"` // violating schedules
 	Complete   bool            `json:"complete"`   // whether the search is complete
 	Empty      bool            `json:"empty"`      // whether no event took effect
-	Stopped    bool            `json:"stopped"`    // whether the player has stopped it
+	Stopped    bool            `json:"stopped"`    // whether the player has stopped the search
 	Holds      bool            `json:"holds"`      // complete and without violations, which is a proof
 	Verdict    verdict.Verdict `json:"verdict"`    // verdict of the shortest violation; "" if there is none
-	Why        string          `json:"why"`        // reason of that violation
-	Replay     string          `json:"replay"`     // the command that runs it again
+	Why        string          `json:"why"`        // reason of the shortest violation
+	Replay     string          `json:"replay"`     // the command that replays it
 	Text       string          `json:"text"`       // its diagram for a terminal
 	Again      string          `json:"again"`      // the command that repeats this search
 	Seconds    float64         `json:"seconds"`

@@ -26,7 +26,7 @@ type buyer struct {
 	displayName string // the same, with a number if another buyer already has the name
 	from        string
 	lastSeen    time.Time
-	pressed     bool   // in any sale
+	pressed     bool   // whether it has pressed in any sale
 	press       *press // under way; nil: none
 	result
 }
@@ -46,7 +46,7 @@ type result struct {
 	unit       int64            // number of its unit; 0 if the receipt does not identify it
 	isOversold bool             // whether the sale was beyond the stock
 	hungUp     bool             // whether the phone hung up before the answer
-	units      int              // sold to it
+	units      int              // units sold to the phone
 	presses    int              // presses with an answer
 }
 

@@ -33,7 +33,7 @@ func (d *door) isOpen() bool {
 	}
 }
 
-// shutNow sends the waiting buyers away. It is called once.
+// shutNow sends the waiting buyers away. It may be called only once.
 func (d *door) shutNow() {
 	if d.timer != nil {
 		d.timer.Stop()

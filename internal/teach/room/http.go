@@ -107,7 +107,6 @@ func (h handler) putDoor(c *gin.Context) {
 	h.answerSale(c)
 }
 
-// answerSale answers a leader with the current sale.
 func (h handler) answerSale(c *gin.Context) {
 	c.JSON(http.StatusOK, h.room.seenBy("").Sale)
 }

@@ -10,7 +10,7 @@ import (
 
 // Bounds of the phones that a room remembers.
 const (
-	MaxBuyers = 300 // each has at most one press under way; a further phone replaces another, see oldest
+	MaxBuyers = 300 // phones in all; a further phone replaces another, see oldest
 	MaxFrom   = 150 // phones from one remote address; a class may share its school's address
 )
 
@@ -59,7 +59,7 @@ func (p *phones) uniqueName(name string) string {
 }
 
 // makePlace forgets a phone if the room is full or has MaxFrom phones of this address. In the second
-// case it forgets one of them, so that an address cannot push out the phones of another.
+// case the phone is one of this address, so that an address cannot push out phones of other addresses.
 func (p *phones) makePlace(from string) error {
 	same := 0
 	for _, b := range p.byID {
@@ -79,8 +79,8 @@ func (p *phones) makePlace(from string) error {
 	return nil
 }
 
-// oldest finds the phone that has been silent for longest. A phone that never pressed comes
-// first: a script can invent any number of ids, and a press comes from a person.
+// oldest finds the phone that has been silent for longest. A phone that never pressed comes first,
+// since a script can invent any number of ids, whereas a press comes from a person.
 func (p *phones) oldest(among func(b *buyer) bool) (id string, found bool) {
 	var oldest *buyer
 	for phone, b := range p.byID {

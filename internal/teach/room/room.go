@@ -31,7 +31,7 @@ const MaxCountdown = 5
 // Errors of a room. The refused request had no effect.
 var (
 	errShut     = errors.New("the sale is not open")
-	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has only one at a time
+	errPressing = errors.New("your last press is still under way; wait for its answer") // a phone has only one press at a time
 	errFull     = errors.New("as many press now as the room holds; press again in a moment")
 	errInvalid  = errors.New("bad request")
 )
@@ -55,7 +55,7 @@ type Config struct {
 // way. Its methods may be called by any number of goroutines.
 type Room struct {
 	config   Config
-	leaderMu sync.Mutex // one leader's change at a time; a restock may take long
+	leaderMu sync.Mutex // held during a leader's change; not mu, since a restock may take long
 
 	mu     sync.Mutex
 	sale   *sale // nil until the leader has started one
@@ -110,8 +110,8 @@ func (r *Room) begin(productName string, s Strategy, units int64) {
 	r.phones.begin()
 }
 
-// Open lets buyers in after a countdown in seconds, at once if it is 0. It does not change a door
-// that is open or about to open.
+// Open lets buyers in after a countdown in seconds, or at once if seconds is 0. It does not change a
+// door that is open or about to open.
 func (r *Room) Open(seconds int) error {
 	if seconds < 0 || seconds > MaxCountdown {
 		return fmt.Errorf("%w: in_seconds must be between 0 and %d (got %d)", errInvalid, MaxCountdown, seconds)
@@ -235,7 +235,7 @@ func (r *Room) saleFor(o purchase.Order) (*sale, error) {
 func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Receipt, err error) (says string, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(err, purchase.ErrKeyReused) { // by another order, so there was no attempt
+	if errors.Is(err, purchase.ErrKeyReused) { // another order used the key, so this press bought nothing
 		return "", err
 	}
 	res := s.count(b.result, receipt, err)

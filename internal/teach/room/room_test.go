@@ -65,7 +65,7 @@ func (k *counter) sell(_ context.Context, strategy string, o purchase.Order) (pu
 	if k.left == 0 {
 		return purchase.Receipt{}, fmt.Errorf("apple: %w", purchase.ErrSoldOut)
 	}
-	if strategy != "same" { // it sells the same unit to every buyer
+	if strategy != "same" { // "same" sells the same unit to every buyer
 		k.left--
 	}
 	r := purchase.Receipt{ID: int64(len(k.receipts)) + 1, Left: k.left, Amount: 1}
@@ -105,7 +105,7 @@ func open(t *testing.T, strategy string, units int64) *Room {
 
 func phone(n int) string { return fmt.Sprintf("%016x", n) }
 
-// TestPress: a press gets an answer in words, and the same press gets the same answer.
+// TestPress: a press gets an answer in words, and a repeated press gets the same answer.
 func TestPress(t *testing.T) {
 	r := open(t, "holds", 1)
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func TestBounds(t *testing.T) {
 		for n := range MaxBuyers + 20 {
 			time.Sleep(time.Millisecond)
 			require.NoError(t, r.Join(Phone{phone(n), fmt.Sprint(n), ""}))
-			r.seenBy(phone(0)) // it continues to poll
+			r.seenBy(phone(0)) // phone 0 continues to poll
 		}
 		buyers := r.panelView().Buyers
 		if len(buyers) != MaxBuyers || buyers[0].Name != "0" || buyers[1].Name != "21" || buyers[MaxBuyers-1].Name != "319" {

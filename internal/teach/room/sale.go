@@ -15,7 +15,7 @@ type sale struct {
 	stock           int64
 	sold            int64          // units sold to phones
 	salesPerUnit    map[int64]int  // number of sales of each unit
-	oversoldRecords map[int64]bool // by record id: whether it is beyond the stock; a repeated answer is not counted again
+	oversoldRecords map[int64]bool // by record id: whether the sale was beyond the stock; a known id is a repeated answer
 	outcomes        map[purchase.Outcome]int
 }
 
@@ -45,7 +45,7 @@ func (s *sale) count(before result, receipt purchase.Receipt, err error) result 
 		res.units++
 		s.sold++
 		s.salesPerUnit[res.unit]++
-		beyond = s.sold > s.stock // at this moment; later presses do not change it
+		beyond = s.sold > s.stock // later presses do not change this
 		s.oversoldRecords[receipt.ID] = beyond
 	}
 	res.isOversold = beyond

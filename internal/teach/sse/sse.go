@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Heartbeat is the time between two calls of Alive. They keep proxies from closing the stream and
-// detect that a page has gone.
+// Heartbeat is the time between two calls of Alive. The calls keep proxies from closing the stream,
+// and detect that a page has gone.
 const Heartbeat = 15 * time.Second
 
 // A Stream is an open answer. It is not safe for concurrent use.
@@ -30,8 +30,8 @@ func Open(w http.ResponseWriter) (Stream, error) {
 	return s, nil
 }
 
-// Begin makes the page reconnect after a second if the stream breaks. Each method returns an error
-// if the page has gone.
+// Begin makes the page reconnect after a second if the stream breaks. Like the other methods, it
+// returns an error if the page has gone.
 func (s Stream) Begin() error { return s.write("retry: 1000\n\n") }
 
 // Alive sends a comment, which the page ignores.

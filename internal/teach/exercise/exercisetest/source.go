@@ -1,7 +1,7 @@
 // Package exercisetest returns the sources of the exercises for tests: the learner's start, the
 // reference, and the wrong answers.
 //
-// A wrong answer is a patch on one of the other two, in wrong/NAME.patch. Its first lines describe
+// A wrong answer is a patch of the start or the reference, in wrong/NAME.patch. Its first lines describe
 // the mistake, and `git apply` applies the rest.
 package exercisetest
 

@@ -31,7 +31,7 @@ func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 type handler struct{ keeper *Keeper }
 
 // onlyJSON rejects requests without a body from pages of other sites. With this content type a
-// browser first asks the shop for permission, which it does not give.
+// browser first asks the shop for permission, which the shop does not give.
 func onlyJSON(c *gin.Context) {
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || media != "application/json" {

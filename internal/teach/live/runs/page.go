@@ -80,7 +80,7 @@ func caption(l live.Lane) string {
 }
 
 const (
-	side    = 15 // a cell with its gap
+	side    = 15 // width of a cell with its gap
 	perLine = 60
 )
 
@@ -103,7 +103,6 @@ type shape struct {
 	Kind string
 }
 
-// picture draws the stock and the answers of a lane.
 func picture(l live.Lane) (template.HTML, error) {
 	lines := func(n int) int { return (n + perLine - 1) / perLine }
 	below := lines(len(l.Cells))*side + 10

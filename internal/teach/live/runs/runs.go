@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	kept      = 50      // number of runs
-	maxEvents = 10_000  // of one run
-	allEvents = 100_000 // of all runs; the oldest runs lose theirs first
+	kept      = 50      // runs that are kept
+	maxEvents = 10_000  // events kept of one run
+	allEvents = 100_000 // events kept of all runs; the oldest runs lose theirs first
 )
 
 // The states of a run.
@@ -77,8 +77,8 @@ type Strike struct {
 	Fault    string    `json:"fault"`
 	Strategy string    `json:"strategy"`
 	At       time.Time `json:"at"`
-	Proof    string    `json:"proof,omitempty"`   // that the fault took effect
-	Missed   string    `json:"missed,omitempty"`  // why it did not
+	Proof    string    `json:"proof,omitempty"`   // evidence that the fault took effect
+	Missed   string    `json:"missed,omitempty"`  // why the fault did not take effect
 	ByHand   bool      `json:"by_hand,omitempty"` // whether the leader has chosen the moment
 }
 
@@ -147,7 +147,7 @@ type Keeper struct {
 	number int
 	runs   []*Run             // the latest first
 	stop   context.CancelFunc // ends the run under way; nil: there is none
-	strike chan string        // faults to inject into it now
+	strike chan string        // faults to inject into the run now
 }
 
 // NewKeeper returns a keeper without runs. It publishes the empty list to the pages.
@@ -208,7 +208,7 @@ func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 		run.State, run.Error = Failed, strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	run.Report.Unfinished = run.Error
-	for len(k.strike) > 0 { // the sender has ended, and StrikeNow needs the mutex
+	for len(k.strike) > 0 { // the set of faults is final: the sender has ended, and StrikeNow needs the mutex
 		run.Strikes = append(run.Strikes, TooLate(<-k.strike, run.Strategies[len(run.Strategies)-1]))
 	}
 	k.forget()

@@ -306,7 +306,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// atOnce sends crowds that end at once.
 type atOnce struct{ *sender }
 
 func (atOnce) Send(ctx context.Context, r Request, _ *Recorder) (rush.Report, error) {

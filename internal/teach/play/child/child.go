@@ -24,7 +24,7 @@ import (
 type Op string
 
 const (
-	Open    Op = "open" // must be the first
+	Open    Op = "open" // must be the first operation
 	Move    Op = "move"
 	Undo    Op = "undo"
 	Restart Op = "restart"
@@ -48,7 +48,7 @@ type Answer struct {
 	Way      *play.Way      `json:"way,omitempty"`   // for Hint
 	Proof    *play.Proof    `json:"proof,omitempty"` // for Prove
 	Progress *Progress      `json:"progress,omitempty"`
-	Error    string         `json:"error,omitempty"` // one line; nothing has changed
+	Error    string         `json:"error,omitempty"` // one line; the request has changed nothing
 	Kind     Kind           `json:"kind,omitempty"`  // kind of Error
 }
 

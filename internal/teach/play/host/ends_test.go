@@ -47,7 +47,7 @@ func TestEnds(t *testing.T) {
 		_, leave := watchUntil(t, base, v.ID)
 		leave()
 		h.awaitPages(t, v.ID, 0)
-		_, leave = watchUntil(t, base, v.ID) // a reload
+		_, leave = watchUntil(t, base, v.ID) // as after a reload
 		if n := len(clock.due(Grace)); n != 0 {
 			t.Fatalf("%d timers run with a page open", n)
 		}
@@ -158,7 +158,7 @@ func TestBadChild(t *testing.T) {
 	pid := h.pid(t, v.ID)
 	refused(t, http.MethodPost, base+"/play/games/"+v.ID+"/moves", `{"token":"1"}`, http.StatusGone, "it wrote what is no answer")
 	awaitGone(t, pid)
-	begin(t, base, `{"strategy":"none"}`) // the place is free
+	begin(t, base, `{"strategy":"none"}`) // the ended game occupies no place
 	base = serve(t, &Host{Command: func() (*exec.Cmd, error) { return exec.Command("/nosuch/program"), nil }})
 	refused(t, http.MethodPost, base+"/play/games", `{"strategy":"none"}`, http.StatusInternalServerError, "start the game's process")
 }

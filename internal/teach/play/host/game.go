@@ -123,7 +123,7 @@ func (g *game) join() (events chan event, leave func(), joined bool) {
 	return events, func() { g.leave(events) }, true
 }
 
-// leave removes a page. After the last one, the game ends soon.
+// leave removes a page. After the last page has left, the game ends soon.
 func (g *game) leave(events chan event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

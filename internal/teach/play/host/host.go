@@ -24,7 +24,7 @@ const (
 	Each  = 4                // maximum number of games from one remote address
 )
 
-// A Host has the games, limits their number and ends them. Its methods may be called by any number
+// A Host holds the games, limits their number and ends them. Its methods may be called by any number
 // of goroutines.
 type Host struct {
 	// Command returns the command of a child: this program, with arguments that make it call
@@ -69,7 +69,7 @@ var (
 	errClosed = errors.New("the shop is stopping")
 )
 
-// errAnswer is a child's error answer. Nothing has changed.
+// errAnswer is an error that a child answered. The request has changed nothing.
 type errAnswer struct{ child.Answer }
 
 func (e errAnswer) Error() string { return e.Answer.Error }

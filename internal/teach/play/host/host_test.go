@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 			case child.Prove:
 				a.Proof = &play.Proof{}
 				fmt.Println(`{"progress":{"runs":1}}`)
-				_ = requests.Decode(&r) // the stop
+				_ = requests.Decode(&r) // waits for the Stop request
 			}
 			return a
 		})
@@ -89,7 +89,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// pidFile is where a silent child writes its process id.
+// pidFile is the environment variable with the file for the process id of a silent child.
 const pidFile = "OVERSELL_PLAY_PID"
 
 var requests = json.NewDecoder(os.Stdin)
@@ -173,7 +173,7 @@ const fromHeader = "Test-From"
 func serve(t testing.TB, h *Host) (base string) {
 	t.Helper()
 	if h.After == nil {
-		h.Grace = time.Hour // most tests open no stream
+		h.Grace = time.Hour // otherwise Grace would end the games of tests without a stream
 	}
 	r := gin.New()
 	h.Routes(r)
@@ -245,7 +245,7 @@ func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); lives(pid); time.Sleep(5 * time.Millisecond) {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
-			return // it has ended as an orphan and was not waited for
+			return // an orphan that has ended, although its new parent has not waited for it
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d goes on", pid)

@@ -68,8 +68,8 @@ func (h *Host) with(do func(c *gin.Context, g *game)) gin.HandlerFunc {
 	}
 }
 
-// A levelView is a level as its player sees it before winning. For an open level it does not
-// contain the answer.
+// A levelView is a level as the player sees it before winning. It does not tell whether the code of
+// an open level can be broken.
 type levelView struct {
 	Name    string      `json:"name"`
 	Title   string      `json:"title"`
@@ -77,7 +77,7 @@ type levelView struct {
 	Wanted  string      `json:"wanted"`
 	Par     string      `json:"par"`
 	Minutes int         `json:"minutes"`
-	Claims  bool        `json:"claims"` // whether the claim that it cannot be broken may win
+	Claims  bool        `json:"claims"` // whether the player may claim that the code cannot be broken
 	Config  play.Config `json:"config"`
 }
 
@@ -92,7 +92,7 @@ func levels() (all []levelView) {
 	return all
 }
 
-// A won is the text after a level is won.
+// A won is shown after a level is won.
 type won struct {
 	Steps    int    `json:"steps"`
 	Switches int    `json:"switches"`
@@ -101,10 +101,9 @@ type won struct {
 	Source   string `json:"source"`
 }
 
-// A gameView is a game as the page shows it.
 type gameView struct {
 	ID       string        `json:"id"`
-	Level    *levelView    `json:"level"` // null: none
+	Level    *levelView    `json:"level"` // null: a game without a level
 	Position play.Position `json:"position"`
 	Won      *won          `json:"won"` // null unless this end wins the level
 }
@@ -148,7 +147,7 @@ func (h *Host) postGame(c *gin.Context) {
 		config, of = l.Config, &l
 	}
 	config = config.Filled()
-	if err := config.Check(); err != nil { // before a process is started
+	if err := config.Check(); err != nil { // before a child process starts
 		fail(c, err)
 		return
 	}
@@ -200,7 +199,7 @@ func hint(c *gin.Context, g *game) {
 		problem.Invalid(c, fmt.Sprintf("n must be between 1 and 3 (got %d)", body.N))
 		return
 	}
-	var l level.Level // without a level: the path to any violation
+	var l level.Level // the zero Level, whose goal is any violation
 	if g.level != nil {
 		l = *g.level
 		if body.N < 3 {
@@ -230,7 +229,7 @@ func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (
 	return *a.Way, nil
 }
 
-// prove handles POST /play/games/:id/prove. It ends when the page hangs up.
+// prove handles POST /play/games/:id/prove. The search ends when the page hangs up.
 func prove(c *gin.Context, g *game) {
 	budget := proveBudget
 	if g.level != nil {

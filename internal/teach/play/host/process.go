@@ -20,8 +20,8 @@ const endPatience = 5 * time.Second
 // A process is one child and its answers.
 type process struct {
 	cmd     *exec.Cmd
-	answers chan child.Answer // closed at its end
-	gone    chan struct{}     // closed when it has ended; the field why has the reason
+	answers chan child.Answer // closed after the last answer
+	gone    chan struct{}     // closed when the child has ended; the field why has the reason
 	why     string
 
 	mu    sync.Mutex // guards in
@@ -112,7 +112,6 @@ const answerPatience = time.Minute
 
 var errSilent = errDied{"the game's process did not answer and was ended"}
 
-// errDied means that the game's process has ended.
 type errDied struct{ why string }
 
 func (e errDied) Error() string { return e.why + "; begin another game" }
@@ -127,10 +126,10 @@ func (p *process) ended() error {
 // end makes the child end and returns when it has.
 func (p *process) end() {
 	p.close.Do(func() {
-		_ = p.in.Close() // without mu: a send to a child that no longer reads still holds it
+		_ = p.in.Close() // without mu, which a send holds while the child does not read
 		late := time.AfterFunc(endPatience, p.kill)
 		defer late.Stop()
-		for range p.answers { // read until it is closed; a running request does the same
+		for range p.answers { // read until answers is closed; a running request does the same
 		}
 		<-p.gone
 	})
@@ -142,7 +141,7 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error means that it 
 // mostSaid is how many bytes of a child's stderr are kept.
 const mostSaid = 16 << 10
 
-// said returns the line of stderr with the reason: that of a panic, or the first one.
+// said returns the line of stderr with the reason: the line of a panic, or else the first line.
 func said(l *childlog.Log) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(l.String()), "\n")
 	return fmt.Sprintf("%.200s", strings.TrimSpace(cmp.Or(childlog.Fatal(l.String()), first)))

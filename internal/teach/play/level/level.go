@@ -22,15 +22,15 @@ type Level struct {
 	Task   string      `yaml:"task"`
 	Config play.Config `yaml:"config"`
 
-	// Goal is the required end of the schedule, see play.End.Reached. "" is any violation.
+	// Goal is the required end of the schedule, see play.End.Reached. "" means any violation.
 	Goal verdict.Verdict `yaml:"goal"`
-	// Unbreakable means that no schedule breaks the code, and that this claim wins. The explorer checks
-	// the claim with every schedule.
+	// Unbreakable means that no schedule breaks the code, and that the player wins by claiming so. The
+	// explorer checks the claim with every schedule.
 	Unbreakable bool `yaml:"nobody"`
 	// Open means that the player is not told whether the code can be broken.
 	Open bool `yaml:"open"`
 
-	Minutes int    `yaml:"minutes"` // for a player that sees it for the first time
+	Minutes int    `yaml:"minutes"` // time that a new player needs
 	Thought string `yaml:"thought"` // the first hint
 	Deed    string `yaml:"deed"`    // the second hint; the third comes from the explorer, see Next
 	Learned string `yaml:"learned"` // shown when the level is won

@@ -13,10 +13,10 @@ import (
 // A Par is the cost of the best path to a level's goal, as computed by the explorer: the fewest
 // steps, and among such paths the fewest switches.
 type Par struct {
-	Way      string // its steps, separated by spaces; "" if the claim wins the level
-	Switches int    // from one buyer to another
-	Orders   int    // number of schedules of a level that cannot be broken
-	Complete bool   // whether no other path is shorter; otherwise it is the shortest that was found
+	Way      string // steps of the path, separated by spaces; "" if the claim wins the level
+	Switches int    // switches from one buyer to another
+	Orders   int    // number of schedules, if no schedule breaks the level's code
+	Complete bool   // whether the search was complete, so that no path is shorter
 }
 
 // pars has a line for each level. `make generate` writes it.
@@ -24,7 +24,7 @@ type Par struct {
 //go:embed par.csv
 var pars string
 
-// Par returns the level's par. It is zero if par.csv has none.
+// Par returns the level's par. It is zero if par.csv has no line for the level.
 func (l Level) Par() (p Par) {
 	rows, err := csv.NewReader(strings.NewReader(pars)).ReadAll()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // A Result is a level that was won.
 type Result struct {
-	Steps    int       `json:"steps"` // 0: by the claim
+	Steps    int       `json:"steps"` // 0: won by the claim that the code cannot be broken
 	Switches int       `json:"switches"`
 	Seconds  int       `json:"seconds"`
 	Hints    int       `json:"hints"`

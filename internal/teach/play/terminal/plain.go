@@ -88,7 +88,6 @@ func (p *plain) write(words string) {
 	}
 }
 
-// do executes one word and prints the new steps.
 func (p *plain) do(ctx context.Context, word string) (quit bool, err error) {
 	before := len(p.s.Game.Position().Steps)
 	a, err := p.s.Do(ctx, word)
@@ -165,7 +164,7 @@ func board(at play.Position) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// standing describes the state of a buyer, in parts.
+// standing describes the state of a buyer as a list of phrases.
 func standing(b play.Buyer) []string {
 	parts := []string{fmt.Sprintf("buyer %d is %s", b.Buyer, b.State)}
 	if b.Answer != "" && b.State == play.Done {

@@ -29,7 +29,7 @@ type Session struct {
 	won   bool
 }
 
-// A word is a command of the player besides the tokens of the choices.
+// A word is a command of the player other than the token of a choice.
 type word struct {
 	word, key, does string
 }
@@ -88,7 +88,6 @@ func (s *Session) Do(ctx context.Context, said string) (Answer, error) {
 	return s.moved(s.Game.Move(said))
 }
 
-// moved returns the answer to a step.
 func (s *Session) moved(at play.Position, err error) (Answer, error) {
 	switch {
 	case errors.Is(err, play.ErrBadMove):
@@ -129,7 +128,7 @@ func (s *Session) after() string {
 	return ""
 }
 
-// against compares a result with the par; "" if the claim won.
+// against compares a result with the par. It returns "" if the claim won.
 func against(r results.Result, par level.Par) string {
 	switch {
 	case par.Way == "":
@@ -140,7 +139,7 @@ func against(r results.Result, par level.Par) string {
 	return " Par is " + par.String() + "."
 }
 
-// hint returns the next hint. Without a level it is always the explorer's.
+// hint returns the next hint. Without a level, the explorer computes each hint.
 func (s *Session) hint(ctx context.Context) (string, error) {
 	if s.Level == nil {
 		free := level.Level{}
@@ -174,7 +173,7 @@ func (s *Session) prove(ctx context.Context) (string, error) {
 	return text + "\n" + won, err
 }
 
-// claimed returns the answer to the claim. If the claim is wrong, it does not show the path.
+// claimed returns the answer to the claim. If the claim is wrong, the answer does not show the path.
 func claimed(p play.Proof) string {
 	switch {
 	case p.Holds:

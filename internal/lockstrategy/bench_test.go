@@ -40,7 +40,7 @@ func BenchmarkScript(b *testing.B) {
 			s := NewRedisLua(benchDeps(e))
 			s.admit = redis.NewScript(fmt.Sprintf("for i = 1, %d do redis.call('GET', KEYS[1]) end\n", n) + admitLua)
 			waits := sell(b, e, redisLua, s)
-			if round > 0 { // the first one warms up
+			if round > 0 { // the first round warms up
 				sales[n] = append(sales[n], float64(len(waits))/benchRound.Seconds())
 			}
 		}
@@ -77,7 +77,7 @@ func BenchmarkWaiting(b *testing.B) {
 			before := row.requests(b, e)
 			waits := sell(b, e, row.name, processes...)
 			sold := float64(len(waits))
-			if round == 0 { // it warms up
+			if round == 0 { // the first round warms up
 				continue
 			}
 			sales[row.name] = append(sales[row.name], sold/benchRound.Seconds())

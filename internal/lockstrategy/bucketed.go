@@ -100,8 +100,8 @@ func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Or
 }
 
 // sweepInTurn lets the buyers of the process sweep one at a time. It returns errSwept if another
-// buyer has swept since this one chose its row. Without that rule, each waiting buyer of a product
-// would lock all rows again.
+// buyer has swept since this buyer chose its row. This saves each waiting buyer from locking all
+// rows again.
 func (s *Bucketed) sweepInTurn(
 	ctx context.Context, crowd *spread.Crowd, choice spread.Choice, o purchase.Order, start time.Time,
 ) (receipt purchase.Receipt, err error) {
@@ -120,7 +120,7 @@ func (s *Bucketed) sweepInTurn(
 }
 
 // take sells from one row. If that row has too few units and all rows together have enough, it
-// returns errElsewhere and the rows that alone have enough. The transaction has ended by then, so
+// returns errElsewhere and the rows that each have enough. The transaction has ended by then, so
 // no buyer waits for one row while it holds another.
 func (s *Bucketed) take(ctx context.Context, o purchase.Order, row int64, since time.Time) (receipt purchase.Receipt, enough []int64, _ error) {
 	receipt = purchase.NewReceipt(o, "bucketed", 0, 0)
@@ -192,7 +192,7 @@ func bucketedEntry() Entry {
 		Name: "bucketed", Family: throughput,
 		New: func(d Deps) purchase.Strategy { return NewBucketed(d) },
 		Traits: Traits{
-			WaitsFor: WaitWorker, // guards the sweep; the database guards the rows
+			WaitsFor: WaitWorker, // one buyer sweeps at a time; the database guards the rows
 			LeftLags: true, KeyDecides: true, Left: product.Left,
 		},
 	}.holds()

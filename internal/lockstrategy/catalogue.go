@@ -99,8 +99,8 @@ func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]strin
 }
 
 // LockServers returns the lock servers that an engine starts for the named strategies: Redis, and the
-// other servers that these need. With --engine local each server takes seconds to start. It returns
-// nil, which means all servers, without a name or with an unknown one, such as "all".
+// other servers that these need. With --engine local each server takes seconds to start. Without a
+// name, or with an unknown name such as "all", LockServers returns nil, which means all servers.
 func LockServers(strategies ...string) []string {
 	needs := []string{string(NeedsRedis)}
 	for _, name := range strategies {

@@ -52,7 +52,7 @@ func (s *Coalesced) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	if err := o.Check(); err != nil { // otherwise an invalid amount would enter the group's sum
 		return purchase.Receipt{}, err
 	}
-	if o.IdempotencyKey == "" && s.deps.Certifies { // see purchase.ReadIDs
+	if o.IdempotencyKey == "" && s.deps.Certifies { // purchase.ReadIDs finds a sale by its key
 		o.IdempotencyKey = deps.NewKey(coalesced)
 	}
 	ctx, start, cancel := s.deps.WithWait(ctx)
@@ -153,7 +153,7 @@ type division struct {
 	receipts []*purchase.Receipt // of buyers
 	keys     []string            // of buyers
 	refused  []*waiting.Member
-	left     int64 // units
+	left     int64 // units that remain
 }
 
 // divide assigns the units to the buyers in order of arrival.

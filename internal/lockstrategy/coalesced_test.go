@@ -118,7 +118,7 @@ func TestCoalescedLeaves(t *testing.T) {
 	})
 }
 
-// TestCoalescedUnknown: if the answer to the COMMIT is lost, no buyer gets the answer sold. Buyers
+// TestCoalescedUnknown: if the answer to the COMMIT is lost, no buyer is told that it has bought. Buyers
 // that were not part of the sale are served again.
 func TestCoalescedUnknown(t *testing.T) {
 	e := enginetest.Embedded(t)
@@ -134,8 +134,8 @@ func TestCoalescedUnknown(t *testing.T) {
 	mustHold(t, e, 2, 0) // the COMMIT had taken place
 }
 
-// TestCoalescedDown: if a group does not reach the row, its buyers get the reason, and the leader does
-// not try again.
+// TestCoalescedDown: if the leader cannot lock the row, the buyers of its group get the reason, and it
+// does not try again.
 func TestCoalescedDown(t *testing.T) {
 	e := enginetest.Embedded(t)
 	errs := grouped(t, e, 3, []purchase.Order{{Product: "moon", Purchaser: "ann", Amount: 1}, {Product: "moon", Purchaser: "bob", Amount: 1}})

@@ -59,8 +59,8 @@ type Need string
 
 // The needs, named as on the command line.
 const (
-	NeedsNamedLocks Need = dialect.NamedLocks // of the database server
-	NeedsSkipLocked Need = dialect.SkipLocked // of the database server
+	NeedsNamedLocks Need = dialect.NamedLocks // locks of the database server, by name
+	NeedsSkipLocked Need = dialect.SkipLocked // SKIP LOCKED in the database
 	NeedsRedis      Need = deps.Redis
 	NeedsRedlock    Need = deps.Redlock // an odd number of independent Redis nodes
 
@@ -82,7 +82,7 @@ type Traits struct {
 	// lock that took longer than a lease lives. So the explorer advances Deps.Now when leases expire.
 	TimesVotes bool
 
-	// Confirms: the strategy obeys Settings.Replicas: a grant counts only once so many replicas have it.
+	// Confirms: a lock counts as granted only once Settings.Replicas replicas have it.
 	Confirms bool
 
 	// WaitsFor is the thing that a buyer waits for.
@@ -154,9 +154,9 @@ type WitnessSearch struct {
 type Turn int
 
 const (
-	WaitRow    Turn = iota // the database's row; no events
-	WaitWorker             // a goroutine that sells one order at a time: Waiting
-	WaitLock               // a lock that the buyer then holds: Waiting, Acquired, Released
+	WaitRow    Turn = iota // the database's row; the buyer reports no event
+	WaitWorker             // a goroutine that sells one order at a time; the buyer reports Waiting
+	WaitLock               // a lock that the buyer then holds; the buyer reports Waiting, Acquired, Released
 )
 
 // Messages of the conformance suite about a broken strategy.

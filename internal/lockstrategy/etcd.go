@@ -77,8 +77,8 @@ func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error)
 	})
 }
 
-// queue waits in etcd's queue once. It returns waiting.ErrNotInLine if its key was gone after the
-// wait. After an error it leaves no key behind.
+// queue waits in etcd's queue once. It returns waiting.ErrNotInLine if the buyer's key was gone after
+// the wait. After an error it leaves no key behind.
 func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error) {
 	grant, err := e.client.Grant(ctx, e.ttl)
 	if err != nil {
@@ -137,7 +137,7 @@ type etcdLease struct {
 func (l *etcdLease) Token() string { return strconv.FormatInt(l.Fence(), 10) }
 
 // Fence is the create revision of the lock's key. Revisions count all writes to the cluster and
-// only grow, so a later holder has a higher one.
+// only grow, so a later holder has a higher revision.
 func (l *etcdLease) Fence() int64 {
 	owner := l.mutex.IsOwner()
 	return owner.GetCompare().GetCreateRevision()

@@ -88,7 +88,7 @@ func plantedIn(f *testing.F, e *engine.Engine) (all []planted) {
 			f.Fatalf("%s: %v", entry.Name, err)
 		}
 		closeShop(seller)
-		deps.Settings.Wait = 20 * time.Millisecond // of a buyer that finds a planted lock
+		deps.Settings.Wait = 20 * time.Millisecond // so that a buyer that finds a planted lock soon gives up
 		p := planted{Entry: entry, shop: entry.New(deps)}
 		f.Cleanup(func() { closeShop(p.shop) })
 		seen.mu.Lock()
@@ -172,7 +172,7 @@ func FuzzRedisValues(f *testing.F) {
 		}
 		if movers, ok := p.shop.(interface {
 			Forget(ctx context.Context, product string) error
-		}); ok { // writes under way have ended
+		}); ok { // Forget waits for the writes under way
 			require.NoError(t, movers.Forget(t.Context(), "apple"))
 		}
 		books, err := audit.Read(t.Context(), e.DB, "apple")

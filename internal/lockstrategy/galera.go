@@ -9,7 +9,7 @@ import (
 )
 
 // killedNode lists the faults in which the shops lose their node at once and connect to another
-// node. No COMMIT on that node returns until the cluster has expelled the dead one
+// node. No COMMIT on that node returns until the cluster has expelled the dead node
 // (evs.suspect_timeout, 5 s by default).
 func killedNode() []promise.Condition { return []promise.Condition{promise.DBKill, promise.DBNodeKill} }
 

@@ -68,7 +68,6 @@ func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ 
 	return err == nil && s.past(before), err
 }
 
-// past reports whether the value is a time that has passed.
 func (s getSet) past(value string) bool {
 	until, err := strconv.ParseInt(value, 10, 64)
 	return err == nil && until <= s.now().UnixMilli()

@@ -59,5 +59,5 @@ func mutexEntry() Entry {
 			CaughtBy: map[string]string{"TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},
 	}.holdsExcept(promise.BreaksFrom(promise.TwoProcesses)).withPromiseOn(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
-		withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // with one buyer in each process, the database may refuse one of them
+		withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // with one buyer in each process, the database may refuse one buyer
 }

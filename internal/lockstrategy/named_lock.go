@@ -82,7 +82,7 @@ func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start t
 		waited := s.deps.Now().Sub(start)
 		event.Kind = deps.Acquired
 		s.deps.Report(ctx, event)
-		defer func() { // before the COMMIT: after it, another buyer may already hold the lock
+		defer func() { // reported before the COMMIT, since another buyer may hold the lock right after it
 			event.Kind = deps.Released
 			s.deps.Report(ctx, event)
 		}()
@@ -134,15 +134,15 @@ func (s *NamedLock) inSession(ctx context.Context, o purchase.Order, start time.
 	return section.Sell(ctx, o, s.deps.Now().Sub(start))
 }
 
-// release frees the lock after the commit. If a connection cannot confirm the release, it must not
-// return to the pool: it would keep the lock.
+// release frees the lock after the commit. If it cannot confirm the release, it closes the
+// connection, which would otherwise return to the pool with the lock.
 func (s *NamedLock) release(ctx context.Context, conn *sql.Conn, product string) {
 	ctx, cancel := s.deps.Releasing(ctx)
 	defer cancel()
 	var freed sql.NullInt64
 	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", lockName(product)).Scan(&freed)
 	if err != nil || freed.Int64 != 1 {
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes the connection
 	}
 }
 

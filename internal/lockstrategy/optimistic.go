@@ -14,7 +14,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// errStale: another buyer wrote first.
 var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)
 
 // Optimistic retries until Settings.Wait is over.

@@ -19,9 +19,9 @@ func Affects(c promise.Condition, needs []Need) bool {
 // holds promises that the entry holds under each condition that affects it.
 func (e Entry) holds() Entry { return e.holdsExcept(nil) }
 
-// holdsExcept promises the verdicts in breaks, and "holds" under every other condition that affects
-// the entry. "" in breaks means no promise. Every promise was measured with shop verify
-// --engine local, and the matrix records the results.
+// holdsExcept promises the verdicts in the parameter breaks, and "holds" under every other condition
+// that affects the entry. The verdict "" means no promise. Every promise was measured with shop
+// verify --engine local, and the matrix records the results.
 func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	if e.Needs == nil {
 		e.Needs = []Need{}
@@ -118,7 +118,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 		return verdict.Holds
 	}
 	if on := promise.On(c); on != "" && dialect.Kind(database) != on {
-		return "" // the condition does not exist there
+		return "" // the condition does not exist on this database
 	}
 	if e.LackedOn(database) != "" {
 		return ""
@@ -130,7 +130,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 		return v
 	}
 	if dialect.LevelNamed(database).RefusesStale && !slices.Contains(promise.Crowds(), c) {
-		return "" // no run has measured the faults there
+		return "" // no run has measured the faults at this isolation level
 	}
 	return e.Promise[c]
 }
@@ -207,9 +207,9 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 }
 
 // WitnessSearches returns the searches whose witnesses the documentation shows: Traits.Witnesses
-// or, if that is nil, the first search that is promised to find a violation. It tries no event, a
-// crash, an expired lease, and a Redis that loses its keys, in this order. The result is empty if no
-// exploration is promised to break the strategy.
+// or, if that is nil, the first search that is promised to find a violation: without an event, with a
+// crash, with an expired lease, or with a Redis that loses its keys, in this order. The result is
+// empty if no exploration is promised to break the strategy.
 func (e Entry) WitnessSearches() []WitnessSearch {
 	if e.Witnesses != nil {
 		return e.Witnesses

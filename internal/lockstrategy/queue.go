@@ -31,7 +31,6 @@ type Queue struct {
 	byProduct map[string][]*queued // an entry exists while a goroutine sells the product
 }
 
-// queued is one waiting buyer.
 type queued struct {
 	ctx    context.Context
 	order  purchase.Order

@@ -27,7 +27,7 @@ const twoCounters = "each side of the partition has a counter; whether the elect
 // counter then writes the sale to the database, which does not check it. It is safe for concurrent use.
 type redisCounter struct {
 	deps    Deps
-	name    string // of the strategy
+	name    string // the strategy's name
 	retrier waiting.Retrier
 }
 

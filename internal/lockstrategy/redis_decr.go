@@ -44,7 +44,7 @@ func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ 
 	}
 	left, err := s.deps.Redis.DecrBy(ctx, s.key(o.Product), o.Amount).Result()
 	if err != nil {
-		return 0, deps.FailedFor(ctx, deps.Redis, err) // the units may have been taken: leaked
+		return 0, deps.FailedFor(ctx, deps.Redis, err) // Redis may have taken the units, which are then leaked
 	}
 	if left < 0 {
 		return 0, errors.Join(fmt.Errorf("%w: %d left", purchase.ErrSoldOut, left+o.Amount), s.putBack(ctx, o))

@@ -86,8 +86,8 @@ func (f failsOnce) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestGiveBackFails: a grant that no replica has, and whose release fails, does not lock the
-// product for the rest of the TTL.
+// TestGiveBackFails: no replica stores a grant, and the first attempt to release it fails. The
+// product does not stay locked for the rest of the TTL.
 func TestGiveBackFails(t *testing.T) {
 	node := localservertest.Redis(t)
 	client := redis.NewClient(&redis.Options{Addr: node.Addr, MaxRetries: -1})
@@ -123,7 +123,7 @@ func TestGiveBackTooLate(t *testing.T) {
 }
 
 // TestFencedAfterRedisForgot: a Redis that has lost its counter grants tokens that the database has
-// seen before. One buyer is refused for it; then sales go on.
+// seen before. One buyer is refused because of that; then sales go on.
 func TestFencedAfterRedisForgot(t *testing.T) {
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
 		e := open(t)

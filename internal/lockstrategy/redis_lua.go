@@ -52,7 +52,7 @@ type RedisLua struct {
 	admit, load *redis.Script
 
 	mu     sync.Mutex
-	raised map[string]time.Time // by product, see raiseStock
+	raised map[string]time.Time // time of the last attempt by product, see raiseStock
 }
 
 // NewRedisLua returns the strategy. It needs the database and a Redis.
@@ -159,7 +159,7 @@ func neverSent(err error) bool {
 	var network *net.OpError
 	var refused redis.Error // the server's own error reply
 	return errors.As(err, &network) && network.Op == "dial" || errors.As(err, &refused) ||
-		// It did not get a connection.
+		// The command got no connection.
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -192,7 +192,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	o.IdempotencyKey = by[1]
 	again := purchase.NewIdempotent(newRedisLua(e, soon), e.DB)
 	answer := make(chan purchase.Receipt, 1)
-	go func() { // while it is under way
+	go func() { // asks while the order is under way
 		receipt, err := again.Buy(t.Context(), o)
 		if err != nil {
 			t.Error(err)
@@ -210,7 +210,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	answered.check(t, e, 3)
 }
 
-// TestRedisLuaTooLow: a buyer is sold its units although the stock in Redis is too low.
+// TestRedisLuaTooLow: a buyer gets its units although the stock in Redis is too low.
 func TestRedisLuaTooLow(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
@@ -491,8 +491,8 @@ func TestRedisLuaRefusedOnce(t *testing.T) {
 	newAnswers().check(t, e, 0)
 }
 
-// TestRedisLuaProductsKept: an order arrives just after a worker has seen the last one leave. The
-// next worker finds it.
+// TestRedisLuaProductsKept: an order arrives just after a worker has found no more orders. The
+// product stays in the set, so the next worker finds the order.
 func TestRedisLuaProductsKept(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)

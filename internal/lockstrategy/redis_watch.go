@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// errChanged: another buyer changed the counter first.
 var errChanged = fmt.Errorf("%w: another buyer has changed the stock in Redis", purchase.ErrBusy)
 
 // RedisWatch computes the stock in the shop and keeps it in Redis, if no other buyer has changed it.
@@ -75,7 +74,7 @@ func (s *RedisWatch) round(ctx context.Context, o purchase.Order) (left int64, _
 		case errors.Is(err, purchase.ErrSoldOut):
 			return 0, err
 		case err != nil || found:
-			return left, deps.FailedFor(ctx, deps.Redis, err) // after an error of EXEC the units may have been taken: leaked
+			return left, deps.FailedFor(ctx, deps.Redis, err) // despite an error of EXEC, Redis may have taken the units, which are then leaked
 		}
 		if _, err := s.load(ctx, o.Product); err != nil {
 			return 0, err

@@ -59,7 +59,7 @@ func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	case err == nil && r.now().Sub(asked) < r.ttl:
 		return redlockLease{mutex}, nil
 	case err == nil: // redsync has checked the machine's clock; this checks Deps.Now
-		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // an unreleased vote expires
+		_, _ = mutex.UnlockContext(context.WithoutCancel(ctx)) // a vote that is not released expires
 		if ctx.Err() == nil {
 			return r.Try(ctx, product)
 		}

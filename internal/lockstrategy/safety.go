@@ -25,8 +25,8 @@ func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 //   - "safe", if no condition breaks it
 //   - "not safe: pause", with the first condition that breaks it
 //   - "safe in a rush", if no fault was injected on the database at this isolation level
-//   - "no promise", if the catalogue makes none for two processes. Without injected faults it is
-//     also the result if a fault breaks the strategy at the database's default isolation level
+//   - "no promise", if the catalogue makes none for two processes. If no fault was injected at this
+//     isolation level, a fault that breaks the strategy at the default level has the same result
 func (e Entry) Safety(database string) string {
 	breaks := e.Breaks(database)
 	if event, _ := BrokenBy(e, database); event != "" {

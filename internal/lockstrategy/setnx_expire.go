@@ -53,7 +53,7 @@ func setnxExpireEntry() Entry {
 			WaitsFor: WaitLock,
 			Lock:     LockPromise{FreesAnothers: true},
 			// In an exploration, the crash may come between the two commands, before there is a
-			// TTL. The fault, in contrast, hits a holder inside its section.
+			// TTL. The fault crash, in contrast, hits a holder inside its section.
 			ExploredAs: promise.Promise{promise.ExploreCrash: verdict.Stalled},
 			CaughtBy: map[string]string{
 				"HolderCrash": wantLockedForEver, "ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother,

@@ -83,8 +83,8 @@ func postgresLog(t *testing.T, e *engine.Engine) string {
 	return string(text)
 }
 
-// logLine matches a statement in the log, or the parameters of the statement before. The variable
-// parameter matches one of these.
+// logLine matches a statement in the log, or the parameters of the statement before it. The variable
+// parameter matches one of these parameters.
 var (
 	logLine   = regexp.MustCompile(`(?m)^\S+ \S+ UTC \[(\d+)\] (?:LOG:  (?:statement|execute [^:]+): (.*)|DETAIL:  parameters: (.*))$`)
 	parameter = regexp.MustCompile(`\$(\d+) = (?:'((?:[^']|'')*)'|NULL)`)

@@ -56,7 +56,7 @@ func NewUnitRows(d Deps) *UnitRows {
 	return &UnitRows{d, waiting.NewRetrier(d, waiting.AnyRounds)}
 }
 
-// errFewUnlocked: there are enough units, but other buyers have locked too many of their rows.
+// errFewUnlocked: there are enough units, but other buyers have locked too many of the rows.
 var errFewUnlocked = errors.New("too few rows are unlocked")
 
 // Buy implements purchase.Strategy.
@@ -101,8 +101,8 @@ func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) 
 // few units, it waits for the rows of all other buyers and collects the remaining units in the
 // product's row.
 //
-// It locks the product's row first, as a restock does, and take waits for no lock. So there is no
-// deadlock.
+// It locks the product's row first, as a restock does, and the function take waits for no lock. So
+// there is no deadlock.
 func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
@@ -138,7 +138,7 @@ func refillPool(tx *gorm.DB, p product.Product, left int64) error {
 
 // collect takes the units of an order from the pool or, if the pool has too few, moves the whole
 // pool into the product's row and takes them there. The caller has locked that row. Another buyer
-// may have refilled the pool while this one waited for the row.
+// may have refilled the pool while the caller waited for the row.
 func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
 	units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
 	if err == nil && int64(len(units)) == o.Amount {

@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// steps counts down Redis commands and SQL statements, each before it is sent. At the last one it
-// calls the function over.
+// steps counts down Redis commands and SQL statements, each before it is sent. At zero it calls the
+// function over.
 type steps struct {
 	mu   sync.Mutex
 	left int
@@ -67,7 +67,7 @@ func (s *steps) onStatements(db *gorm.DB) error {
 }
 
 // TestWaitOverAtAnyStep ends a buyer's wait at its first command to Redis or the database, at its
-// second, and so on. The servers are up, so no buyer may be told that one is down.
+// second, and so on. The servers are up, so no buyer may be told that a server is down.
 func TestWaitOverAtAnyStep(t *testing.T) {
 	t.Parallel()
 	for _, entry := range lockstrategy.All() {

@@ -50,7 +50,7 @@ type Deps struct {
 	Pause func(ctx context.Context, d time.Duration)
 
 	// Renewal replaces the timer of a watchdog, for a scheduler that decides when a renewal is
-	// due. Nil means time.AfterFunc. ctx is the buyer's and is used only for its values: the
+	// due. Nil means time.AfterFunc. Only the values of ctx, the buyer's context, are used: the
 	// context that renew receives does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 

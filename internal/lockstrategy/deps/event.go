@@ -23,7 +23,7 @@ type Event struct {
 	Strategy  string
 	Product   string
 	Purchaser string
-	Token     string // the lock's name for its holder; "" if it has none
+	Token     string // the lock's name for its holder; "" if the lock gives none
 }
 
 // An Observer receives each lock event. The buyer waits until it returns, so it must return

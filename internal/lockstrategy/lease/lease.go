@@ -35,10 +35,10 @@ type Lease interface {
 	// Context returns a child of ctx that ends with cause purchase.ErrLockLost when the lease is
 	// known to be lost. If the lock cannot know that, the child ends with ctx.
 	Context(ctx context.Context) (context.Context, context.CancelFunc)
-	// Token is the lock's name for its holder; "" if it has none.
+	// Token is the lock's name for its holder; "" if the lock gives none.
 	Token() string
-	// Release gives the lease back. It returns ErrNotHeld if the lease had expired: another buyer
-	// may have been inside.
+	// Release gives the lease back. It returns ErrNotHeld if the lease had expired, so that another
+	// buyer may have been in its section.
 	Release(ctx context.Context) error
 }
 
@@ -103,13 +103,13 @@ func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// A tokenSource can raise its tokens above one that the database has seen, after the source has
+// A tokenSource can raise its tokens above a token that the database has seen, after the source has
 // lost its data.
 type tokenSource interface {
 	RaiseToken(ctx context.Context, product string, atLeast int64) error
 }
 
-// catchUp raises the tokens above the greatest one that the database has seen.
+// catchUp raises the tokens above the greatest token that the database has seen.
 func catchUp(ctx context.Context, d deps.Deps, source tokenSource, name string) error {
 	ctx, cancel := d.Releasing(ctx)
 	defer cancel()
@@ -137,7 +137,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	}
 	event.Token = lease.Token()
 	report(deps.Acquired)
-	lost := sync.OnceFunc(func() { report(deps.Lost) }) // noticed while the section runs, or at the release
+	lost := sync.OnceFunc(func() { report(deps.Lost) }) // called while the section runs, or at the release
 
 	unlock := func() { // after the commit, never before it
 		// The event is sent before the release. So if the times from Acquired to Released of two
@@ -146,7 +146,7 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 		ctx, cancel := s.deps.Releasing(ctx)
 		defer cancel()
 		if err := lease.Release(ctx); errors.Is(err, ErrNotHeld) {
-			lost() // the sale is valid: the commit decided it
+			lost() // the sale is valid, since it was committed before
 		}
 	}
 	defer func() {

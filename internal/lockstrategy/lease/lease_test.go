@@ -100,7 +100,7 @@ func TestUntilLost(t *testing.T) {
 		}
 		late, end := UntilLost(t.Context(), lost)
 		defer end()
-		if !errors.Is(context.Cause(late), purchase.ErrLockLost) { // before any statement runs
+		if !errors.Is(context.Cause(late), purchase.ErrLockLost) { // the context has ended before a statement can run
 			t.Errorf("lost before it began: %v, want ErrLockLost", context.Cause(late))
 		}
 		parent, cancel := context.WithCancelCause(t.Context())

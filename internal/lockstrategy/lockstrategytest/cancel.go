@@ -79,7 +79,7 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	if w.entry.WaitsFor == lockstrategy.WaitRow {
 		stuck.waitForVictims(tb, 2)
 	} else {
-		events.expect(tb, lockstrategy.Waiting, "buyer-2") // it is admitted, if the strategy admits orders
+		events.expect(tb, lockstrategy.Waiting, "buyer-2") // buyer-2 is admitted, if the strategy admits orders
 	}
 	hangUp()
 	mustHaveHungUp(tb, w, receive(tb, behind, "the buyer that hung up"))

@@ -26,7 +26,6 @@ func caughtBy(w *world, check string, tests promise.Condition) (reason string, b
 	return reason, broken
 }
 
-// mustCatch runs a check that must fail with a given message.
 func mustCatch(t *testing.T, w *world, c check, reason string) {
 	t.Helper()
 	for range rounds {
@@ -50,7 +49,7 @@ type probe struct {
 	said   []string
 }
 
-// run returns when f has returned or has ended by a Fatal.
+// run calls f, and returns when f has returned or has ended by a Fatal.
 func (p *probe) run(f func()) {
 	done := make(chan struct{})
 	go func() {

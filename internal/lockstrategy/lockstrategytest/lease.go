@@ -69,7 +69,7 @@ func holderCrash(tb testing.TB, w *world) {
 	events := newEvents()
 	dying := &process{}
 	dying.before = func(_ context.Context, command string) {
-		if command == "expire" || command == "pexpire" { // it has the key, which has no TTL yet
+		if command == "expire" || command == "pexpire" { // the process has the key, which has no TTL yet
 			dying.dead.Store(true)
 			events.seen <- lockstrategy.Event{Kind: lockstrategy.Acquired, Purchaser: "buyer-1"}
 		}
@@ -91,7 +91,7 @@ func holderCrash(tb testing.TB, w *world) {
 	survivor := w.deps(tb, &process{})
 	survivor.Now = later
 	if w.entry.CaughtBy["HolderCrash"] != "" {
-		survivor.Settings.Wait = 300 * time.Millisecond // it will never get in
+		survivor.Settings.Wait = 300 * time.Millisecond // this buyer will never get the lock
 	}
 	if _, err := w.build(survivor).Buy(tb.Context(), order("apple", 2, 1)); err != nil {
 		tb.Errorf("locked forever: the next buyer, after all leases have expired: %v", err)
@@ -110,7 +110,7 @@ func expiredLease(tb testing.TB, w *world) {
 	stuck := w.keepRowLocked(tb, "apple")
 	first := buyLater(tb.Context(), w.build(d), 1)
 	events.expect(tb, lockstrategy.Acquired, "buyer-1")
-	stuck.waitForVictims(tb, 1) // it has read the stock and is about to write
+	stuck.waitForVictims(tb, 1) // the first buyer has read the stock and is about to write
 	expireAll(tb, w)
 	d.Now = later
 	if !w.entry.Leased {
@@ -201,7 +201,7 @@ func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), 
 	tb.Helper()
 	ctx, goHome := context.WithCancel(tb.Context())
 	defer goHome()
-	letThirdGo := events.hold(tb, "buyer-3") // otherwise it could have sold before the test reads its event
+	letThirdGo := events.hold(tb, "buyer-3") // otherwise buyer-3 could have sold before the test reads its event
 	third := buyLater(ctx, w.instance(300*time.Millisecond, events.observe), 3)
 	if events.cameIn(tb, third) {
 		tb.Error("the first one's release freed the second one's lock")

@@ -71,8 +71,8 @@ func checks() []check {
 // its own. The checks in entry.CaughtBy must fail as described there, and all others must pass.
 // Exercise skips a check that does not apply, with the reason.
 //
-// Exercise does not look for leaked goroutines, since several entries may run at once. NoLeaks
-// around them does.
+// Exercise does not look for leaked goroutines, since several entries may run at once. Its caller
+// does, with NoLeaks.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
 	asked := &world{auditor: auditor{open(t)}, entry: entry} // for check.lacks
 	t.Cleanup(asked.close)

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// longLease is a TTL that no lease of this suite reaches by itself. redsync gives a node 5 % of it
-// to answer.
+// longLease is a TTL that no lease of this suite reaches by itself. redsync gives a node 5 % of the
+// TTL to answer.
 const longLease = 2 * time.Minute
 
 // world is an engine with the strategy under test.

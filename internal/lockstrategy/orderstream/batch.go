@@ -93,7 +93,7 @@ func stateOf(p product.Product) (d state, err error) {
 // write sells or refuses the orders that the database has not decided on, oldest first. It looks up
 // whether the others were sold.
 func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d state, _ error) {
-	if len(orders) == 0 { // another process may have moved all orders; then this one need not lock the row
+	if len(orders) == 0 { // another process may have moved all orders; then this process need not lock the row
 		p, err := product.ByName(m.deps.DB.WithContext(ctx), name)
 		if err != nil {
 			return d, purchase.DatabaseError(ctx, "read the stock", err)
@@ -101,8 +101,8 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 		if d, err = stateOf(p); err != nil || len(m.decided(name, d.last)) == 0 {
 			return d, err
 		}
-		// Another process has moved the orders of buyers that wait here. Their answers must survive
-		// a crash of the database, so they are read again in a transaction that writes.
+		// Another process has moved the orders of buyers that wait here. These sales must survive a
+		// crash of the database, so they are read again in a transaction that writes.
 	}
 	err := purchase.InLockingTx(ctx, m.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, name)
@@ -194,8 +194,9 @@ func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	return decided
 }
 
-// answer returns the answer for a buyer on whose entry the database has decided. Without a record,
-// it returns ErrSoldOut only if too few units are left. Otherwise Redis may have lost the entry.
+// answer returns the answer for a buyer on whose entry the database has decided. If there is no
+// record, the buyer is sold out only if too few units are left. With enough units left, Redis may
+// have lost the entry, so the outcome is unknown.
 func (d state) answer(w *Waiter) Answer {
 	o := w.order
 	receipt, sold := d.sold[o.IdempotencyKey]

@@ -30,7 +30,7 @@ type Mover struct {
 	moving *semaphore.Weighted // of weight allBatches; a batch takes 1, and a restock takes all
 
 	mu      sync.Mutex
-	waiting map[string]waiters // by product, while a goroutine moves its orders
+	waiting map[string]waiters // by product; an entry exists while a goroutine moves the product's orders
 }
 
 // NewMover returns the mover of the named strategy. It runs nothing before Await, Work or Drain.
@@ -49,7 +49,7 @@ type Answer struct {
 
 // A Waiter is a buyer of this process whose order was admitted.
 type Waiter struct {
-	Answer <-chan Answer // of capacity 1
+	Answer <-chan Answer // has capacity 1
 
 	order  purchase.Order
 	entry  string
@@ -158,7 +158,7 @@ func (m *Mover) Drain(ctx context.Context, product string) error {
 }
 
 // Forget drops the product's stock and its orders in Redis. It waits for the batches of this
-// process: no order from before a restock may be sold after it.
+// process, since no order from before a restock may be sold after it.
 func (m *Mover) Forget(ctx context.Context, product string) error {
 	if err := m.moving.Acquire(ctx, allBatches); err != nil {
 		return fmt.Errorf("wait for the orders that are being written: %w", context.Cause(ctx))

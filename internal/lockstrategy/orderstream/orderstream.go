@@ -30,8 +30,8 @@ var Settle string
 // has its own set.
 type Keys struct{ Strategy string }
 
-// Parts is the number of slots over which the products of a strategy are spread. A cluster cannot
-// use more nodes for them. With more parts, the worker would have to read more sets.
+// Parts is the number of slots over which the products of a strategy are spread. It also limits how
+// many nodes store them. With more parts, the worker would have to read more sets.
 const Parts = 64
 
 func part(product string) int {

@@ -13,7 +13,7 @@ import (
 // eachTimeout limits Each while it has no majority.
 const eachTimeout = 5 * deps.ReleaseTimeout
 
-// Each calls the function ask for all nodes at once, and repeats it for a node that did not answer in
+// Each calls the function ask for all nodes at once, and again for a node that did not answer in
 // time. If a majority succeeded, it waits for the other nodes at most deps.ReleaseTimeout and returns
 // nil. A key that remains on a minority blocks no buyer, and expires.
 func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int) error) error {

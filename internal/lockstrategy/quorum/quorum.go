@@ -34,7 +34,6 @@ func Majority(nodes int, errs []error) error {
 	return deps.Failed(deps.Redlock, fmt.Errorf("%d of %d nodes: %w", failed, nodes, errors.Join(errs...)))
 }
 
-// errLeftOut is the error of a node that is skipped at the moment.
 var errLeftOut = errors.New("did not answer lately and is left out")
 
 // A node is the pool of connections of one node. redsync waits until every node has answered, so a
@@ -42,7 +41,7 @@ var errLeftOut = errors.New("did not answer lately and is left out")
 // a node that timed out is skipped for a pause, and then one buyer tries it again.
 type node struct {
 	redsyncredis.Pool
-	all   []*node // including this one
+	all   []*node // all nodes, including this one
 	pause time.Duration
 	now   func() time.Time
 
@@ -86,7 +85,6 @@ func (n *node) majorityAnswers() bool {
 	return silent <= (len(n.all)-1)/2
 }
 
-// answered records how a command ended.
 func (n *node) answered(err error) {
 	switch {
 	case deps.TimedOut(err):

@@ -37,8 +37,8 @@ func TestEach(t *testing.T) {
 	refused := errors.New("refused")
 	for _, c := range []struct {
 		name  string
-		after [3]time.Duration // until a node answers
-		err   error            // the answer
+		after [3]time.Duration // time until each node answers
+		err   error            // the answer of the nodes
 		took  time.Duration
 		fails bool
 	}{
@@ -52,7 +52,7 @@ func TestEach(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			err := Each(t.Context(), 3, func(ctx context.Context, node int) error {
-				ctx, cancel := context.WithTimeout(ctx, 2*second) // as the client of a node
+				ctx, cancel := context.WithTimeout(ctx, 2*second) // as the Redis client of a node does
 				defer cancel()
 				select {
 				case <-time.After(c.after[node] - time.Since(start)):

@@ -23,7 +23,7 @@ func (c Confirmed) Take(ctx context.Context, key, token string) (lease.Lease, er
 		return held, err
 	}
 	err = held.Release(context.WithoutCancel(ctx))
-	if errors.Is(err, lease.ErrNotHeld) { // it has expired, or was lost with its server
+	if errors.Is(err, lease.ErrNotHeld) { // the grant has expired, or was lost with its server
 		err = nil
 	}
 	return nil, err

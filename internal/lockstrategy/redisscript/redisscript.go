@@ -18,7 +18,7 @@ type Role string
 const (
 	Acquire  Role = "acquire"  // takes the lock, or fails to
 	Renew    Role = "renew"    // extends the holder's lease; the holder stays the same
-	Release  Role = "release"  // frees the lock, or one hold of it
+	Release  Role = "release"  // frees the lock, or one level of a reentrant lock
 	Handover Role = "handover" // gives the lock to another holder, which the caller knows
 	Inspect  Role = "inspect"  // changes nothing
 	Change   Role = "change"   // changes something else: a stock, a stream

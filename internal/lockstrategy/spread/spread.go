@@ -62,7 +62,7 @@ func (cs *Crowds) Leave(product string) {
 
 // A Choice is the first step of a buyer.
 type Choice struct {
-	Row    int64 // to take from
+	Row    int64 // row to take from
 	Grow   bool  // the buyer makes more rows, by a sweep
 	rows   int64 // with Grow: the number of rows wanted at that time; fewer may be wanted at the sweep
 	sweeps int64 // Crowd.sweeps at the time of the choice
@@ -102,8 +102,8 @@ func (c *Crowd) Gone(row int64) {
 	c.at[row]--
 }
 
-// Due reports whether a sweep is still needed, and for how many rows. If another buyer has
-// divided the stock since this one chose, only more rows are a reason for a sweep.
+// Due reports whether a sweep is still needed, and for how many rows. If another buyer has divided
+// the stock since this buyer chose, a sweep is needed only to make more rows.
 func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,11 +29,11 @@ type Groups struct {
 	mu        sync.Mutex
 	byProduct map[string]*productQueue
 
-	// Recent durations of a group: from Gather to Bind, and from there to its end.
+	// Recent mean durations: from Gather to Bind, and from Bind to the end of the group.
 	writes, commits time.Duration
 }
 
-// productQueue is the queue of one product and its leaders. It exists while it has either.
+// productQueue is the queue of one product. It exists while it has a buyer or a leader.
 type productQueue struct {
 	product string
 	line    []*Member // in order of arrival, including buyers that have left
@@ -70,7 +70,7 @@ type Group struct {
 	members  []*Member
 	present  int // number of members that have not left
 	gathered bool
-	since    time.Time // the time of Gather; if timed is true, that of Bind
+	since    time.Time // the time of Bind if timed is true, else of Gather
 	timed    bool
 }
 
@@ -135,7 +135,7 @@ func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 			return purchase.Receipt{}, context.Cause(m.ctx)
 		}
 	}
-	a := <-m.answer // the COMMIT was sent
+	a := <-m.answer // the COMMIT was sent, so the answer must follow
 	return a.receipt, a.err
 }
 
@@ -261,7 +261,7 @@ func (g *Group) here() (here []*Member) {
 	return here
 }
 
-// Unbind lets all members leave again: there was no COMMIT, or the database refused it.
+// Unbind lets all members leave again, after a COMMIT that was not sent or was refused.
 func (g *Group) Unbind() {
 	g.groups.mu.Lock()
 	defer g.groups.mu.Unlock()

@@ -58,7 +58,7 @@ func TestGroupsFill(t *testing.T) {
 				m.Answer(purchase.Receipt{}, nil)
 			}
 		})
-		gs.writes, gs.commits = time.Millisecond, time.Millisecond // for two leaders
+		gs.writes, gs.commits = time.Millisecond, time.Millisecond // allows two leaders
 		var answers []<-chan error
 		join := func(buyers string) {
 			for _, b := range buyers {
@@ -72,7 +72,7 @@ func TestGroupsFill(t *testing.T) {
 		join("abc")
 		step(at.gather) // abc is being written
 		join("de")
-		step(at.gather) // so is de
+		step(at.gather) // de is being written, too
 		join("fg")      // two leaders are under way
 		select {
 		case at.gather <- struct{}{}:
@@ -146,7 +146,7 @@ func TestGroupsFull(t *testing.T) {
 				m.Answer(purchase.Receipt{}, nil)
 			}
 		})
-		gs.writes = time.Millisecond // one leader
+		gs.writes = time.Millisecond // allows one leader
 		for i := range MaxGroup + 2 {
 			joined(t, gs, t.Context(), fmt.Sprint(i))
 		}
@@ -164,7 +164,7 @@ func TestGroupsFull(t *testing.T) {
 func TestGroupsLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newGates()
-		refuse := false // at the COMMIT
+		refuse := false // whether the database refuses the COMMIT
 		var groups []string
 		gs := NewGroups(time.Now, func(g *Group) {
 			if !pass(g, at.gather) {
@@ -226,8 +226,8 @@ func TestGroupsLeave(t *testing.T) {
 		step(at.gather)
 		cLeaves() // leaves the group
 		want(c, hungUp)
-		step(at.commit) // d and e again
-		step(at.commit) // now bound
+		step(at.commit) // Bind fails, since c has left; d and e are gathered again
+		step(at.commit) // d and e are bound
 		dLeaves()
 		if len(d) > 0 {
 			t.Error("a buyer has left while the COMMIT was on its way")
@@ -235,12 +235,12 @@ func TestGroupsLeave(t *testing.T) {
 		refuse = true
 		step(at.commit)
 		want(d, hungUp)
-		step(at.commit) // e, which is bound
+		step(at.commit) // e is bound
 		eLeaves()
 		step(at.commit)
 		want(e, nil)
 
-		f, fLeaves := buyer("f") // the last member of a group
+		f, fLeaves := buyer("f") // the only member of its group
 		step(at.gather)
 		fLeaves()
 		want(f, hungUp)

@@ -6,9 +6,9 @@
 //	Retrier   there is no lock: failed attempts start again, a few at a time
 //	Groups    there are no turns: waiting buyers are served together
 //
-// Invariant: the queue does not replace the lock. A holder has left the queue, so with a broken
-// lock the next buyer enters while the holder is inside. The package stores nothing about a product
-// without waiting buyers.
+// Invariant: the queue does not replace the lock. A holder has left the queue, so if the lock is
+// broken, the next buyer enters while the holder is inside. The package stores nothing about a
+// product without waiting buyers.
 package waiting
 
 import (
@@ -31,7 +31,7 @@ type Lines struct {
 
 type line struct {
 	front *semaphore.Weighted // served in order of arrival; with weight 1, a mutex whose waiters can give up
-	freed chan struct{}       // capacity 1: this process has released a lease
+	freed chan struct{}       // has capacity 1; a value means that this process has released a lease
 }
 
 // NewLines returns empty queues. The parameter width, at least 1, is how many goroutines may be at

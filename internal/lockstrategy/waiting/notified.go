@@ -19,8 +19,8 @@ type Notified struct{ lines *Lines }
 // NewNotified returns a Notified that lets up to width buyers of this process queue at the server at once.
 func NewNotified(width int64) Notified { return Notified{NewLines(width)} }
 
-// ErrNotInLine means that a buyer's place in the server's queue was gone when its turn came: with
-// its session or lease, or by a Reset.
+// ErrNotInLine means that a buyer's place in the server's queue was gone when its turn came: the
+// buyer's session or lease had ended, or Reset had removed the place.
 var ErrNotInLine = errors.New("the place in line is gone")
 
 // Obtain calls the function queue, which waits in the server's queue, and repeats the call while it

@@ -68,7 +68,7 @@ func (r Retrier) Retry(ctx context.Context, product string, round func(ctx conte
 	return r.RetryWithin(ctx, product, func(ctx context.Context) error { return round(ctx, start) })
 }
 
-// RetryWithin is Retry until ctx ends, without another limit.
+// RetryWithin is Retry without the limit of Settings.Wait: only the end of ctx ends it.
 func (r Retrier) RetryWithin(ctx context.Context, product string, round func(ctx context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		place, err := r.lines.Front(ctx, product)

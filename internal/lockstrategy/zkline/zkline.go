@@ -83,8 +83,8 @@ func (l Line) makeParents(acl []zk.ACL) error {
 	return nil
 }
 
-// Ahead returns the node just before this one, or "" if this one is the first. It returns
-// waiting.ErrNotInLine if this one is gone.
+// Ahead returns the node just before the buyer's node, or "" if the buyer's node is the first. It
+// returns waiting.ErrNotInLine if the buyer's node is gone.
 func (p *Place) Ahead() (string, error) {
 	nodes, _, err := p.session.Conn.Children(p.Dir)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {

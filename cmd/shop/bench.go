@@ -80,7 +80,6 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	return o.output.write(c, result.Document(), result.Print)
 }
 
-// strategiesOn returns the strategies to measure on an engine.
 func (o *benchOptions) strategiesOn(e *engine.Engine) []string {
 	if o.onePerFamily {
 		return trial.OneOfEachFamily(e, o.processes)

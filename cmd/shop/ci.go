@@ -98,7 +98,7 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	}
 	config.Ended = func(check result.Check) {
 		progress.clear()
-		_ = check.Text(log) // the result does not depend on it
+		_ = check.Text(log) // the result does not depend on the log
 	}
 	if b := config.Baseline; b != nil && b.Ignored != "" {
 		config.Warn("--baseline is not used: %s; every break counts as new", b.Ignored)
@@ -215,7 +215,6 @@ func (o *ciOptions) readApps(more *ciFlags) (apps []ci.App, _ error) {
 	return apps, nil
 }
 
-// readApp reads the file of a program, and the flags of its search.
 func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 	search := more.explore
 	search.app.file, search.budget, search.format = file, o.budget, "text"
@@ -251,7 +250,6 @@ func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 	return a, a.Search.Check()
 }
 
-// service reads the flags of a running service.
 func (o *ciOptions) service(more *ciFlags) (t *ci.Target, err error) {
 	v := more.verify
 	v.target, v.strategies = o.target, o.strategies

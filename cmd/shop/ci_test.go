@@ -57,7 +57,7 @@ func TestCITarget(t *testing.T) {
 					shop = c.second
 				}
 				switch r.URL.Path {
-				case "/strategies": // each attempt asks for them once
+				case "/strategies": // each attempt requests the strategies once
 					attempts.Add(1)
 				case "/product/buy":
 					if c.interrupt {

@@ -75,7 +75,6 @@ func completeFirst(values func() []string) cobra.CompletionFunc {
 	}
 }
 
-// matching returns the values that begin with the given text.
 func matching(values []string, given string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return !strings.HasPrefix(v, given) })
 }

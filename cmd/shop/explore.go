@@ -208,7 +208,7 @@ func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) e
 func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err error) {
 	name := lockstrategy.Resolve(o.strategy)
 	entry, ok := lockstrategy.ByName(name)
-	if !ok || o.strategy == "" { // in a URL, "" means no lock
+	if !ok || o.strategy == "" { // Resolve accepts "", which means no lock in a URL
 		return config, unknownStrategy(o.strategy)
 	}
 	events, err := explore.ParseEvents(o.events)

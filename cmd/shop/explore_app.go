@@ -174,7 +174,6 @@ func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, p *app.App
 	return nil
 }
 
-// searchApp runs the search and prints what it found.
 func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config explore.Config, progress *progress) error {
 	ctx := c.Context()
 	r, err := program.Search(ctx, x, config)
@@ -194,7 +193,6 @@ func (o *exploreOptions) searchApp(c *cobra.Command, x *explore.Explorer, config
 	return o.prove(c, o.exit(r, lockstrategy.LockPromise{}))
 }
 
-// save writes the witness, if there is one, to the file of --save.
 func (o *exploreOptions) save(c *cobra.Command, x *explore.Explorer, w *explore.Witness) error {
 	if o.app.save == "" || w == nil {
 		return nil
@@ -206,7 +204,6 @@ func (o *exploreOptions) save(c *cobra.Command, x *explore.Explorer, w *explore.
 	return nil
 }
 
-// checkApp checks the flags before anything starts.
 func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.Config, err error) {
 	events, err := program.Events(o.events)
 	if err != nil {
@@ -231,7 +228,6 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	return config, nil
 }
 
-// checkFiles returns an error if a file cannot be written.
 func (o *exploreOptions) checkFiles() error {
 	if o.app.save != "" {
 		if err := report.Check([]report.File{{Flag: "save", Path: o.app.save}}, nil); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// runAgain runs one schedule again and prints it.
 func (o *exploreOptions) runAgain(c *cobra.Command, x *explore.Explorer) error {
 	found, err := x.Replay(c.Context(), o.replay)
 	if err != nil {
@@ -53,7 +52,6 @@ func (o *exploreOptions) notes(c *cobra.Command) io.Writer {
 	return c.ErrOrStderr()
 }
 
-// printAs writes a document in a format of --format.
 func printAs(format string, w io.Writer, d witness.Document) error {
 	to, _ := witness.FormatNamed(format)
 	return to.Write(w, d)

@@ -65,7 +65,6 @@ func checkEngine(name string) error {
 	return checkChoice("engine", name, engine.Embedded, engine.Local)
 }
 
-// checkLocal checks --local-db and --local-redis against --engine.
 func checkLocal(e engine.Config) error {
 	_, noDB := localserver.DatabaseNamed(e.LocalDB)
 	_, noRedis := localserver.RedisNamed(e.LocalRedis)
@@ -81,7 +80,6 @@ func checkLocal(e engine.Config) error {
 	return errors.Join(check("local-db", e.LocalDB, noDB), check("local-redis", e.LocalRedis, noRedis))
 }
 
-// config checks the flags and returns the engine's configuration.
 func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.Config, error) {
 	if c.Flags().Changed("engine") {
 		if err := rejectFlags(c, "cannot be combined with --engine: --db and its companions name running servers, --engine starts servers", "db", "redis", "redlock", "zookeeper", "etcd"); err != nil {

@@ -69,7 +69,7 @@ type flagGroup struct {
 }
 
 // flagGroups returns the flags that a help text shows, by heading. The result more reports whether
-// others exist.
+// the command has other flags.
 func flagGroups(c *cobra.Command, all bool) (groups []flagGroup, more bool) {
 	marked := false
 	visit := func(do func(f *pflag.Flag, common bool)) {
@@ -200,7 +200,6 @@ func page(c *cobra.Command) string {
 	return c.Annotations[pageOf]
 }
 
-// faultsTopic is the help topic that lists the faults.
 func faultsTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString("The faults of shop verify --fault. shop rush --strike also injects those with a *.\n\n")

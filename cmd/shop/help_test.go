@@ -65,7 +65,7 @@ func TestHelp(t *testing.T) {
 		})
 	})
 	if _, err := os.Stat("../../docs/reference/faults.md"); err != nil {
-		t.Error(err) // the help topic faults links to it
+		t.Error(err) // the help topic faults links to this page
 	}
 	if commands < 15 {
 		t.Errorf("only %d commands: the walk does not find all", commands)

@@ -63,10 +63,8 @@ func (o *output) write(c *cobra.Command, d report.Document, text func(w io.Write
 	return cmp.Or(err, text(out, isTerminal(out) && os.Getenv("NO_COLOR") == ""))
 }
 
-// printsText reports whether standard output shows the text.
 func (o *output) printsText() bool { return !o.json && !o.toStdout() }
 
-// toStdout reports whether a report goes to standard output.
 func (o *output) toStdout() bool {
 	return slices.ContainsFunc(o.files, func(f report.File) bool { return f.Path == "-" })
 }
@@ -82,7 +80,6 @@ func noArguments(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%s takes no arguments (got %q)", c.Name(), args[0])
 }
 
-// isReport reports whether a path has the ending of a report.
 func isReport(path string) bool {
 	_, err := report.ByEnding(path)
 	return err == nil

@@ -39,7 +39,7 @@ func TestReports(t *testing.T) {
 	tier.Test(t, "starts the command for each case")
 	for name, args := range resultCommands(t) {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir() // one after the other: the explorer uses one processor and inspects every goroutine
+			folder := t.TempDir() // the commands do not run in parallel: the explorer inspects every goroutine of the process
 			for _, f := range report.Formats() {
 				args = append(args, "--report", filepath.Join(folder, "result"+f.Ending))
 			}

@@ -23,7 +23,7 @@ import (
 // TestCommandPages compares the pages of the commands with their help. With -update it writes them.
 func TestCommandPages(t *testing.T) {
 	for _, variable := range []string{"SHOP_DB_URL", "SHOP_REDIS_URL", "SHOP_REDLOCK_URLS", "SHOP_ZOOKEEPER_HOSTS", "SHOP_ETCD_HOSTS", "SHOP_ADDR", progressEnv} {
-		t.Setenv(variable, "") // otherwise it would be a flag's default
+		t.Setenv(variable, "") // otherwise its value would be a flag's default
 	}
 	const folder = "../../docs/reference/commands"
 	pages := map[string]string{folder + ".md": commandIndex(t)}
@@ -90,8 +90,8 @@ func flagsUnder(root *cobra.Command, command, heading string) *pflag.FlagSet {
 	return groups[slices.IndexFunc(groups, func(g flagGroup) bool { return g.heading == heading })].flags
 }
 
-// sharedFlags names the shared flags that a command has under a heading. If the command lacks a few
-// of them, they follow the heading.
+// sharedFlags names the shared flags that a command has under a heading. If the command lacks only a
+// few, sharedFlags names the heading and the missing flags.
 func sharedFlags(has flagGroup, all *pflag.FlagSet) []string {
 	var present, absent []string
 	all.VisitAll(func(f *pflag.Flag) {

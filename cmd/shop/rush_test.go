@@ -40,7 +40,7 @@ func TestRush(t *testing.T) {
 				t.Parallel()
 				command := shoptest.Command
 				if (engine == "local") != (processes == "2") {
-					tier.Soak(t, "make test runs it with one process on SQLite and two processes on servers")
+					tier.Soak(t, "make test runs one process on SQLite and two processes on servers")
 				}
 				tier.Test(t, "it rushes every strategy")
 				if engine == "local" && processes == "2" {
@@ -239,7 +239,7 @@ func TestNothingLeftBehind(t *testing.T) {
 				rush.Env = append(rush.Env, "HOME="+t.TempDir(), "XDG_CACHE_HOME=") // an empty cache, without a template of the database
 			}
 			require.NoError(t, rush.Start())
-			// A slow test may miss that command line; then a later one counts.
+			// A slow test may miss that command line; then the command line of a shop counts.
 			moment := regexp.MustCompile(c.moment + "|" + serves)
 			for deadline := time.Now().Add(patience); !slices.ContainsFunc(shoptest.With(t, "TMPDIR="+tmp), moment.MatchString); {
 				if time.Now().After(deadline) {
@@ -302,7 +302,7 @@ func TestRushPostgres(t *testing.T) {
 	} {
 		t.Run(c.database, func(t *testing.T) {
 			if c.database != dialect.Postgres {
-				tier.Soak(t, "TestAboveReadCommitted of internal/explore/promisetest searches this level")
+				tier.Soak(t, "TestAboveReadCommitted of internal/explore/promisetest explores PostgreSQL at REPEATABLE READ")
 			}
 			t.Parallel()
 			var names []string
@@ -382,7 +382,7 @@ func TestUncheckable(t *testing.T) {
 	e := enginetest.Local(t)
 	args := serveArgs(e)
 	variable := "transaction_isolation"
-	if strings.Contains(e.Server, "MariaDB") { // before 11.1
+	if strings.Contains(e.Server, "MariaDB") { // MariaDB before 11.1 has only this name
 		variable = "tx_isolation"
 	}
 	args[1] += "?" + variable + "=%27READ-UNCOMMITTED%27"
@@ -395,7 +395,7 @@ func TestUncheckable(t *testing.T) {
 			t.Errorf("%v: exit %d, %q %q; want %d and one line", command, code, stdout, stderr, exitHarness)
 		}
 	}
-	base := startServe(t, args...) // the default is off
+	base := startServe(t, args...) // without the flag, the check is off here
 	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}

@@ -113,8 +113,8 @@ type fates struct {
 	sold, refused, unanswered []string
 }
 
-// buyUntilRefused buys over a connection, opens a new one whenever that ends, and stops when the
-// shop accepts none.
+// buyUntilRefused buys over a connection, opens a new connection whenever the old one ends, and stops
+// when the shop accepts no connection.
 func (f *fates) buyUntilRefused(t *testing.T, addr, path, name string, sold *atomic.Int64) {
 	var conn net.Conn
 	var answers *bufio.Reader
@@ -171,7 +171,7 @@ func buyRaw(conn net.Conn, answers *bufio.Reader, path, key string) (status int,
 		_ = answer.Body.Close()
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("in the middle of an answer: %v", err) // must not look like an answer that has not begun
+		return 0, false, fmt.Errorf("in the middle of an answer: %v", err) // hides io.EOF, which would mean that no answer has begun
 	}
 	return answer.StatusCode, answer.Close, nil
 }
@@ -312,7 +312,7 @@ func childrenOf(t *testing.T, parent int) (pids []int) {
 	for _, file := range files {
 		command, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(command, []byte("\x00"+playChild+"\x00")) {
-			continue // it has ended, or is another process
+			continue // the process has ended, or is no child
 		}
 		stat, err := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
 		_, fields, named := strings.Cut(string(stat), ") ")

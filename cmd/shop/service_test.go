@@ -27,7 +27,7 @@ type service struct {
 	hasty      bool   // it sends the first bytes of an answer before it knows the outcome
 	audit      string // wrong members of /audit; null omits a member
 	stockMore  int64  // more units than the PUT has requested
-	units      int64  // units of a sale; 0: 1
+	units      int64  // units of each sale; 0 means 1
 	promise    string // the promise for a rush in /strategies
 	noHistory  bool
 	pageLimit  int // records in a page; 0: all
@@ -139,7 +139,7 @@ func (s *service) buy(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *service) receipt(w http.ResponseWriter, sold sale) {
-	if s.units > 0 { // a receipt that does not say how many
+	if s.units > 0 { // a receipt without the number of units
 		answer(w, http.StatusOK, map[string]any{"id": sold.ID})
 		return
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// response is shared with the tests of internal/web.
 type response = webtest.Response
 
 const patience = webtest.Patience
@@ -57,12 +56,12 @@ func startServe(t *testing.T, args ...string) (url string) {
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }
 
-// unhurried is a flag that keeps buyers from giving up on a slow machine; a burst would then prove
-// nothing.
+// unhurried is a flag that keeps buyers from giving up on a slow machine. A burst proves nothing if
+// buyers give up.
 const unhurried = "--wait=1m"
 
 // asShop makes this test program act as the shop: for the child processes of a shop in this process, and under make
-// quick for every command, since it has the same code.
+// quick for every command, since the test program has the same code.
 const asShop = "SHOP_TEST_AS_SHOP"
 
 func TestMain(m *testing.M) {

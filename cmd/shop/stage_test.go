@@ -128,7 +128,7 @@ func firstState(t *testing.T, base string) (s struct {
 }
 
 // leasedUnder returns a strategy that relies on a lease alone between two processes, is affected by
-// the fault, and has this promise under it; "" if there is none.
+// the fault, and has this promise under the fault. It returns "" if there is none.
 func leasedUnder(c promise.Condition, database string, v verdict.Verdict) string {
 	for _, e := range lockstrategy.All() {
 		if e.Leased && e.Promised(promise.TwoProcesses, database) == verdict.Holds && lockstrategy.Affects(c, e.Needs) && e.Promised(c, database) == v {
@@ -277,7 +277,7 @@ func restsOnLease(t *testing.T) string {
 }
 
 // TestStruckByHand: no promise applies to a fault at a moment of the leader's choice, and the fault
-// does not make the run inconclusive. The command on the page injects it too.
+// does not make the run inconclusive. The command on the page injects the fault too.
 func TestStruckByHand(t *testing.T) {
 	tier.Test(t, "a burst of which a holder dies")
 	t.Parallel()
@@ -285,7 +285,7 @@ func TestStruckByHand(t *testing.T) {
 	// all buyers might give up after a few sales, and slow could not be distinguished from stuck.
 	base, name := serveStage(t, "--wait", "1m"), restsOnLease(t)
 	run := sendAndStrike(t, base, name, promise.Crash)
-	for tries := 1; tries < 5 && run.State == runs.Done && len(run.Strikes) > 0 && run.Strikes[0].Missed != ""; tries++ { // the crowd was faster
+	for tries := 1; tries < 5 && run.State == runs.Done && len(run.Strikes) > 0 && run.Strikes[0].Missed != ""; tries++ { // again if the crowd ended before the fault
 		run = sendAndStrike(t, base, name, promise.Crash)
 	}
 	if run.State != runs.Done || len(run.Strikes) != 1 || run.Strikes[0].Proof == "" || !run.Strikes[0].ByHand {
@@ -321,7 +321,7 @@ func TestRushStrikes(t *testing.T) {
 	t.Parallel()
 	for _, f := range fault.OfRush() {
 		where, database := engine.Local, dialect.MySQL
-		if f.TwoProcesses { // a fault of a process
+		if f.TwoProcesses { // a fault that hits a process
 			where, database = engine.Embedded, dialect.SQLite
 		}
 		breaks := leasedUnder(f.Name, database, verdict.Oversold)

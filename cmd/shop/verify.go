@@ -47,7 +47,7 @@ type verifyOptions struct {
 	from       string // the report with that cell
 	app        verifyAppFlags
 	output     verifyOutput
-	lease      time.Duration // of the shops under a fault
+	lease      time.Duration // lease of the shops under a fault
 	redlock    int           // number of Redlock nodes
 }
 
@@ -231,7 +231,6 @@ func idleFlags(c *cobra.Command, rows []verify.Strategy, columns []promise.Condi
 	return says
 }
 
-// checkRedisWait rejects --redis-wait for a Redis without replicas.
 func (o *verifyOptions) checkRedisWait() error {
 	if o.redisWait != 0 && (o.servers.LocalRedis == "" || o.servers.LocalRedis == topology.Single) {
 		return fmt.Errorf("--redis-wait requires --local-redis %s or %s", topology.Sentinel, topology.Cluster)
@@ -273,8 +272,8 @@ func choose[K ~string](flag string, asked []string, known []K, command string) (
 	return slices.DeleteFunc(slices.Clone(known), func(name K) bool { return !slices.Contains(asked, string(name)) }), nil
 }
 
-// exitOf returns the exit code. A broken promise takes precedence over cells that the harness could not judge, and
-// those over inconclusive cells.
+// exitOf returns the exit code. A broken promise takes precedence over cells that the harness could not judge. These
+// cells take precedence over inconclusive cells.
 func exitOf(r verify.Report) error {
 	sorted := r.Sort()
 	switch failed := witness.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {

@@ -28,7 +28,6 @@ const (
 	defaultRushRounds = 5
 )
 
-// appOnlyFlags lists the flags that require --app.
 var appOnlyFlags = []string{wipeFlag, "tries", "events", "budget", "rush-buyers"}
 
 func (a *verifyAppFlags) register(c *cobra.Command) {

@@ -19,7 +19,7 @@ func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Rep
 	if err != nil {
 		return verify.Report{}, err
 	}
-	var times fault.Times           // the default
+	var times fault.Times           // the zero value means the default times
 	if c.Flags().Changed("lease") { // a buyer must be able to wait for the end of a lease
 		times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}

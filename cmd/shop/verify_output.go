@@ -18,7 +18,7 @@ type verifyOutput struct {
 	old [4]string // paths, in the order of oldReports
 }
 
-// oldReports returns the flags that each write one format, with its ending.
+// oldReports returns the flags that each write one format, with the ending of its files.
 func oldReports() [4]struct{ flag, ending string } {
 	return [4]struct{ flag, ending string }{{"json", ".json"}, {"junit", ".xml"}, {"markdown", ".md"}, {"html", ".html"}}
 }
@@ -91,8 +91,8 @@ func (f *jsonFlag) Set(text string) error {
 	return nil
 }
 
-// joinJSON turns "verify --json FILE" into "verify --json=FILE". A flag with an optional value takes it only after
-// "=", so FILE would be an argument.
+// joinJSON turns "verify --json FILE" into "verify --json=FILE". A flag with an optional value takes the value only
+// after "=", so FILE would be an argument.
 func joinJSON(args []string) []string {
 	if len(args) == 0 || args[0] != "verify" {
 		return args

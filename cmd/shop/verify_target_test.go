@@ -79,7 +79,7 @@ func TestVerifyTargetService(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewUnstartedServer(c.service)
-			server.Config.ErrorLog = log.New(io.Discard, "", 0) // about an answer that was started too early
+			server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would report an answer that was started too early
 			server.Start()
 			defer server.Close()
 			args := []string{"--strategy", "my-lock"}
@@ -112,7 +112,7 @@ func TestVerifyTargetInterrupted(t *testing.T) {
 			shop := &service{}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/product/buy" {
-					_, _ = io.Copy(io.Discard, r.Body) // the server notices a hang-up only after that
+					_, _ = io.Copy(io.Discard, r.Body) // the server notices a hang-up only after it has read the body
 					interrupt()
 					<-r.Context().Done()
 					return
@@ -165,8 +165,8 @@ func TestVerifyTargetBadInput(t *testing.T) {
 	}
 }
 
-// TestVerifyTargetWithoutKeys: a service that reports that it ignores Idempotency-Keys does not
-// fail for it, and the report names the condition that was left out.
+// TestVerifyTargetWithoutKeys: a service may report that it ignores Idempotency-Keys. Then it does
+// not fail, and the report names the condition that was left out.
 func TestVerifyTargetWithoutKeys(t *testing.T) {
 	tier.Test(t, "it serves a shop, and rushes it")
 	t.Parallel()

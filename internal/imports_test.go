@@ -168,7 +168,7 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// TestLeaves: the packages that the public packages reach import only the standard library.
+// TestLeaves: three packages that the public packages import need only the standard library.
 func TestLeaves(t *testing.T) {
 	found := 0
 	for _, p := range list(t) {

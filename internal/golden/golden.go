@@ -51,7 +51,7 @@ func firstDifference(a, b string) (inA, inB string) {
 	}
 }
 
-// Folder compares each file of a folder with its text in the map pages. It reports a file that has none.
+// Folder compares each file of a folder with its text in the map pages. It reports a file without a text there.
 func Folder(t testing.TB, folder string, pages map[string]string) {
 	t.Helper()
 	for path, want := range pages {

@@ -97,8 +97,8 @@ func goShop(t testing.TB) {
 	goOnce.Do(func() { runIn(t, "examples/go", "go", "build", "-o", "shop", ".") })
 }
 
-// NodeModules installs the packages of examples/node, unless they are newer than npm's lock file.
-// npm ci would remove them while another test's program may use them.
+// NodeModules installs the packages of examples/node, unless they are newer than npm's lock file:
+// npm ci first removes the packages, which another test's program may be using.
 func NodeModules(t testing.TB) {
 	t.Helper()
 	nodeOnce.Do(func() {

@@ -55,7 +55,7 @@ var raceFlags = []string{
 }
 
 // built returns the program that the variable names, or else builds it into bin/. It replaces an older
-// program in one step, since another test may be running that one.
+// program in one step, since another test may be running the older one.
 func built(variable, name string, flags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return filepath.Abs(path)

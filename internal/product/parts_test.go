@@ -70,7 +70,7 @@ func TestParts(t *testing.T) {
 		take(0, 5, false)
 		take(0, 1, true)
 		left("taken from", 6)
-		divide(t, db, 3, 3) // fewer parts
+		divide(t, db, 3, 3) // into fewer parts
 		left("divided anew", 6)
 		take(2, 1, false)
 		put(t, db, "pear", 10)

@@ -20,7 +20,7 @@ import (
 
 // Limits of stored values.
 const (
-	MaxName  = 255           // of a product's or purchaser's name, in characters
+	MaxName  = 255           // characters in the name of a product or purchaser
 	MaxStock = 1_000_000_000 // units put on sale at once
 )
 
@@ -126,7 +126,7 @@ func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 }
 
 // SetAmountAfter writes amount and the last entry of a stream that this amount includes, in one
-// row. A reader of both therefore knows which entries are not in the stock yet. The caller must
+// row. A reader of the row therefore knows which entries its stock does not include. The caller must
 // have locked the row, see ForUpdate.
 //
 // It raises the version, so it writes the row even if both values stay the same. Its COMMIT then puts

@@ -97,7 +97,7 @@ func TestWrites(t *testing.T) {
 			name    string
 			write   func() (bool, error)
 			written bool
-			amount  int64 // afterwards
+			amount  int64 // stock afterwards
 		}{
 			{"unguarded", func() (bool, error) { return true, product.SetAmount(db, p.ID, 9) }, true, 9},
 			{"unguarded, the number that is there", func() (bool, error) { return true, product.SetAmount(db, p.ID, 9) }, true, 9},

@@ -18,8 +18,8 @@ import (
 //	               \- ErrBusy, and when to come back
 //
 // No buyer waits in the Admission. Buyers wait in the strategy's own queue, which may serve them in
-// groups. The Admission lets a buyer in if fewer than 256 (the constant crowd) are inside, and if
-// the shop would serve them all within half of the wait at the current pace.
+// groups. The Admission lets a buyer in if fewer than 256 (the constant crowd) are inside, that is,
+// let in and not answered yet, and if the current pace serves them all within half of the wait.
 //
 // More buyers may enter only during a burst. A burst begins when only a few buyers are inside and no
 // refused buyer is still expected back. It lasts a tenth of the wait, and the shop must be able to
@@ -75,7 +75,7 @@ const (
 // NewAdmission returns an Admission. The parameter wait is how long a buyer waits at most.
 func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait} }
 
-// Overloaded is the ErrBusy of a buyer that an Admission has refused.
+// Overloaded is the error for a buyer that an Admission has refused. It wraps ErrBusy.
 type Overloaded struct {
 	Inside     int           // buyers of the product that are inside
 	RetryAfter time.Duration // when this buyer may be let in; above 0

@@ -109,7 +109,7 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 
 // onDisk returns when the record that the caller read would survive a crash of the database. A
 // database may show a commit before it is on the disk, or on its replica, see
-// product.SetAmountAfter. Once a later transaction that writes has committed, all earlier ones in
+// product.SetAmountAfter. Once a later transaction that writes has committed, all earlier commits in
 // the log are safe too. So onDisk changes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
 	if !dialect.Of(db).ShowsEarly {

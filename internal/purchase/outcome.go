@@ -54,7 +54,7 @@ func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Sold
-	case errors.Is(err, ErrUnknownOutcome): // first, since it may wrap one of the other errors
+	case errors.Is(err, ErrUnknownOutcome): // checked first, since it may wrap one of the other errors
 		return Unknown
 	case errors.Is(err, ErrSoldOut):
 		return SoldOut

@@ -271,7 +271,7 @@ func TestSellFenced(t *testing.T) {
 // twoServers writes to one server and reads from another, like a process that uses another node of
 // a cluster for its next statement.
 type twoServers struct {
-	gorm.ConnPool // where it writes
+	gorm.ConnPool // the server to write to
 	reads         gorm.ConnPool
 }
 

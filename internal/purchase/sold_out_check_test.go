@@ -19,7 +19,7 @@ import (
 type shelf struct {
 	mu    sync.Mutex
 	left  int64
-	reads int           // that have begun
+	reads int           // reads that have begun
 	took  int           // orders that reached the strategy
 	begun chan struct{} // nil: a read ends at once
 	end   chan struct{}
@@ -136,7 +136,7 @@ func TestReadBeginsLater(t *testing.T) {
 		if reads, took := s.counts(); reads != 2 || took != 51 {
 			t.Errorf("%d reads, %d orders; want 2 and 51", reads, took)
 		}
-		want(t, buyers(t.Context(), checked, 1), purchase.Sold) // and nothing is read while there are enough units
+		want(t, buyers(t.Context(), checked, 1), purchase.Sold) // the check reads nothing while there are enough units
 		if reads, _ := s.counts(); reads != 2 {
 			t.Errorf("%d reads of a shelf that has enough", reads)
 		}
@@ -198,7 +198,7 @@ func TestCheckUnits(t *testing.T) {
 	for i, step := range []struct {
 		units int64
 		want  error
-		reads int // so far
+		reads int // number of reads so far
 		took  int
 	}{
 		{5, purchase.ErrSoldOut, 0, 1},
@@ -242,7 +242,7 @@ func TestCheckKnownKey(t *testing.T) {
 		keyed.IdempotencyKey = "a-key"
 		sold, err := shop.Buy(t.Context(), keyed)
 		require.NoError(t, err)
-		for range 2 { // by the strategy, and by the check
+		for range 2 { // the strategy refuses the first buyer, and the check the second buyer
 			if _, err := shop.Buy(t.Context(), order()); !errors.Is(err, purchase.ErrSoldOut) {
 				t.Errorf("%v, want sold out", err)
 			}

@@ -12,9 +12,9 @@ var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB
 }}
 
 // A Part is a row with units of a product. A buyer that takes from it locks no other part, and not
-// the product's row. A transaction that moves units between parts, or between them and the
+// the product's row. A transaction that moves units between parts, or between a part and the
 // product's row, must first lock the product's row, see product.ForUpdate. A transaction that only
-// takes from a part need not.
+// takes from a part need not lock it.
 type Part struct {
 	ProductName string
 	Part        int64 // its number, from 0
@@ -32,15 +32,15 @@ func Sum(parts []Part) (units int64) {
 	return units
 }
 
-// TakeFromPart takes units from one part in one statement, if it has that many. It reports whether
-// it did, and false if there is no such part.
+// TakeFromPart takes units from one part in one statement, if the part has that many. It reports
+// whether it took them, and returns false if there is no such part.
 func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	done := tx.Exec("UPDATE product_part SET amount = amount - ? WHERE product_name = ? AND part = ? AND amount >= ?", units, name, part, units)
 	return done.RowsAffected == 1, done.Error
 }
 
-// PartsWith returns the numbers of the parts with at least the given units, in ascending order. It leaves
-// out numbers from limit on. It takes no lock: another buyer may take the units before the caller does.
+// PartsWith returns the numbers of the parts with at least the given units, in ascending order, but only
+// numbers below limit. It takes no lock: another buyer may take the units before the caller does.
 func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
@@ -75,9 +75,9 @@ func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error 
 	}).Create(&parts).Error
 }
 
-// UnlockedUnits locks parts of one unit that no transaction has locked, at most as many as limit,
-// and returns their numbers. The locks end with the transaction of tx. It waits for no lock. The
-// database must have SKIP LOCKED.
+// UnlockedUnits locks parts of one unit that no transaction has locked, and returns their numbers.
+// The parameter limit is their maximum number. The locks end with the transaction of tx. It waits for
+// no lock. The database must have SKIP LOCKED.
 func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := tx.Model(&Part{}).Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"}).

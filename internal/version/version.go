@@ -18,7 +18,7 @@ var release string
 type Build struct {
 	Version  string `json:"version"`  // v1.2.3, a pseudo-version of a commit, or "(devel)" if the build has no version
 	Revision string `json:"revision"` // the commit in hexadecimal digits; "" if unknown
-	Time     string `json:"time"`     // of the commit, in RFC 3339; "" if unknown
+	Time     string `json:"time"`     // time of the commit, in RFC 3339; "" if unknown
 	Modified bool   `json:"modified"` // whether the sources had uncommitted changes
 	Go       string `json:"go"`       // the Go toolchain, for example go1.26.8
 	OS       string `json:"os"`       // the target operating system, a GOOS

@@ -35,7 +35,7 @@ type fuzzedShop struct {
 	handler    *gin.Engine
 	routes     gin.RoutesInfo
 	strategies []string
-	statuses   map[string]map[int]bool // by "GET /path": those in openapi.yaml, except 500
+	statuses   map[string]map[int]bool // statuses in openapi.yaml except 500, by "GET /path"
 	served     int
 }
 
@@ -116,9 +116,9 @@ func (s *fuzzedShop) plain(route int) input {
 // notOK lists the routes that answer with another status than 200.
 var notOK = map[string]int{
 	"GET /room/qr.svg":     http.StatusNotFound,   // on loopback there is no address for phones
-	"POST /room/buy":       http.StatusBadRequest, // without an Idempotency-Key
+	"POST /room/buy":       http.StatusBadRequest, // plain sends no Idempotency-Key
 	"GET /live/runs/:name": http.StatusNotFound,   // there was no run
-	"POST /live/runs":      http.StatusBadRequest, // without strategies, since a run would start shops
+	"POST /live/runs":      http.StatusBadRequest, // plain names no strategy, since a run would start shops
 	"POST /live/strikes":   http.StatusBadRequest,
 	"POST /live/stop":      http.StatusConflict, // no run is under way
 }

@@ -43,7 +43,7 @@ func TestHosts(t *testing.T) {
 	}{
 		{addr, true},
 		{"127.0.0.1", true},
-		{"127.9.9.9:80", true}, // through a forwarded port
+		{"127.9.9.9:80", true}, // as sent through a forwarded port
 		{"localhost:" + port, true},
 		{"LOCALHOST", true},
 		{"a.localhost:1", true},
@@ -59,7 +59,7 @@ func TestHosts(t *testing.T) {
 		{"x.shop.example", false},
 		{"0.0.0.0:" + port, false},
 		{"192.0.2.8", false},
-		{"2130706433", false}, // 127.0.0.1 for some resolvers
+		{"2130706433", false}, // some resolvers read it as 127.0.0.1
 		{"notlocalhost", false},
 	} {
 		for _, route := range []string{"PUT /product/apple", "GET /product/buy", "GET /", "GET /nowhere"} {
@@ -228,7 +228,7 @@ func TestMaxConns(t *testing.T) {
 	if status := statusOf(t, asks); status != http.StatusOK {
 		t.Errorf("a client with a request gets %d", status)
 	}
-	// The shop has closed the connections that it saw idle first, so this one is open.
+	// The shop closes the connections that became idle first, so the last of these is still open.
 	last := holders[held-2]
 	var ended atomic.Int64
 	for _, conn := range holders {

@@ -18,7 +18,7 @@ import (
 
 // restock calls purchase.Restock while this process has no buy in flight.
 func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
-	if err := s.down(ctx); err != nil { // before buyers have to wait
+	if err := s.down(ctx); err != nil { // checked before buyers have to wait
 		return fmt.Errorf("nothing was restocked: %w", err)
 	}
 	return s.counter.Closed(ctx, name, func() error {

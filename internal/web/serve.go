@@ -37,7 +37,7 @@ func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) 
 		s.config.Hosts = append(s.config.Hosts, name) // a name of this machine
 	}
 	server := s.Server(l.Addr(), token)
-	defer s.Work(context.WithoutCancel(ctx))() // until the last buy has ended
+	defer s.Work(context.WithoutCancel(ctx))() // the background work goes on until the last buy has ended
 	if s.runs != nil {
 		defer s.runs.Close()
 	}
@@ -98,7 +98,7 @@ func (s *Shop) Server(addr net.Addr, token string) *http.Server {
 		Handler:           s.handler(addr, token),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      s.config.Settings.Wait + 20*time.Second, // including a COMMIT that hangs
+		WriteTimeout:      s.config.Settings.Wait + 20*time.Second, // time for a wait and for a COMMIT that hangs
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ConnState:         s.connections.changed,

@@ -155,8 +155,8 @@ func (h *Hub) wake() {
 	}
 }
 
-// Stage replaces the product's lanes by empty ones for the strategies that are about to sell it,
-// each with that stock.
+// Stage replaces the product's lanes by an empty lane for each strategy that is about to sell the
+// product, with the given stock.
 func (h *Hub) Stage(product string, strategies []string, stocked int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,7 +173,7 @@ func (h *Hub) Freeze(product, strategy string) Lane {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := h.lanes[laneKey{product, strategy}]
-	if l == nil { // no buyer came
+	if l == nil { // no buyer has come yet
 		l = h.add(product, strategy, h.stocked[product])
 	}
 	l.settle()

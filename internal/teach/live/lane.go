@@ -98,7 +98,7 @@ func newLane(product, strategy string, stocked int64, exact bool) *lane {
 	return l
 }
 
-// empty resets the lane with that stock.
+// empty resets the lane with the given stock.
 func (l *lane) empty(stocked int64) {
 	l.Lane = Lane{
 		Product: l.Product, Strategy: l.Strategy, Stocked: stocked,
@@ -250,7 +250,7 @@ func (l *lane) sell(e history.Event) (twice int64) {
 			unit = min(l.next, l.Stocked-1)
 		}
 		if unit >= l.Stocked {
-			twice++ // beyond the stock
+			twice++ // the sale is beyond the stock
 			continue
 		}
 		if l.sold[unit] > 0 {
@@ -298,7 +298,7 @@ func (l *lane) cells() string {
 		for unit := from; unit < to && l.sold != nil; unit++ {
 			some, all, most = some || l.sold[unit] > 0, all && l.sold[unit] > 0, max(most, l.sold[unit])
 		}
-		if l.sold == nil { // sold from the first unit on
+		if l.sold == nil { // the shelf shows sales from the first unit on
 			some, all, most = l.Units > from, l.Units >= to, 1
 		}
 		switch {

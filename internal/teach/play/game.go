@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config) (_ *Game, err error) {
 func (g *Game) open(ctx context.Context) (err error) {
 	entry, _ := lockstrategy.ByName(g.config.Strategy)
 	if why := entry.Missing(onengine.Deps(g.engine)); why != "" {
-		why, _, _ = strings.Cut(why, ";") // without the flags for the shop
+		why, _, _ = strings.Cut(why, ";") // leaves out the shop's flags
 		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
 	}
 	g.explorer, err = explore.New(ctx, explore.Config{

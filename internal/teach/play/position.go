@@ -28,7 +28,7 @@ type Position struct {
 type Buyer struct {
 	Buyer  int       `json:"buyer"`
 	State  State     `json:"state"`
-	Next   []Command `json:"next"`   // the commands that it is about to send; several for several servers
+	Next   []Command `json:"next"`   // the commands that the buyer is about to send, maybe to several servers
 	Read   string    `json:"read"`   // the result of its last SELECT or GET; "" before the first
 	Waits  string    `json:"waits"`  // the reason for its wait; may be empty
 	For    []int     `json:"for"`    // the buyers it waits for, if known
@@ -43,7 +43,7 @@ type State string
 const (
 	Ready   State = "ready"   // at least one of its commands can be sent
 	Waiting State = "waiting" // waits for another buyer, for time, or for an event
-	Done    State = "done"    // answered
+	Done    State = "done"    // has its answer
 	Crashed State = "crashed" // crashed; it never continues
 )
 
@@ -81,8 +81,8 @@ type End struct {
 	Outcomes []explore.Outcome `json:"outcomes"`
 	Replay   string            `json:"replay"`  // the command that replays the schedule
 	Text     string            `json:"text"`    // the sequence diagram for a terminal
-	Mermaid  string            `json:"mermaid"` // the same for Mermaid
-	HTML     string            `json:"html"`    // the same as a self-contained page
+	Mermaid  string            `json:"mermaid"` // the sequence diagram for Mermaid
+	HTML     string            `json:"html"`    // the sequence diagram as a self-contained page
 }
 
 // Reached reports whether the schedule has ended as a goal requires: with that verdict, with any

@@ -88,7 +88,7 @@ func (g *Game) arrive(tokens []string) error {
 	}
 }
 
-// choose returns the next step to the explorer: first those of the prefix, then the player's.
+// choose returns the next step to the explorer: first the steps of the prefix, then the player's.
 func (r *round) choose(ctx context.Context, p *explore.Point) (token string, err error) {
 	if p.Depth < len(r.prefix) && !p.AtEnd() {
 		token = r.prefix[p.Depth]

@@ -80,8 +80,8 @@ func (g *Game) aside(do func() error) error {
 // A Proof is the result of the explorer's search of every schedule.
 type Proof struct {
 	Extent     string          `json:"extent"`     // the extent of the search: "explored 92 of 92 schedules"
-	Explored   int             `json:"explored"`   // schedules
-	Violations int             `json:"violations"` // violating schedules
+	Explored   int             `json:"explored"`   // number of schedules
+	Violations int             `json:"violations"` // number of violating schedules
 	Complete   bool            `json:"complete"`   // whether the search is complete
 	Empty      bool            `json:"empty"`      // whether no event took effect
 	Stopped    bool            `json:"stopped"`    // whether the player has stopped the search

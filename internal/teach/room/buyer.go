@@ -27,7 +27,7 @@ type buyer struct {
 	from        string
 	lastSeen    time.Time
 	pressed     bool   // whether it has pressed in any sale
-	press       *press // under way; nil: none
+	press       *press // the press under way; nil: none
 	result
 }
 
@@ -42,8 +42,8 @@ type press struct {
 
 // A result sums up the presses of a phone since the last restock.
 type result struct {
-	outcome    purchase.Outcome // of the last press; "" before the first
-	unit       int64            // number of its unit; 0 if the receipt does not identify it
+	outcome    purchase.Outcome // outcome of the last press; "" before the first
+	unit       int64            // number of the unit; 0 if the receipt does not identify it
 	isOversold bool             // whether the sale was beyond the stock
 	hungUp     bool             // whether the phone hung up before the answer
 	units      int              // units sold to the phone

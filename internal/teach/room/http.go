@@ -39,7 +39,7 @@ func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
 
 type handler struct {
 	room *Room
-	addr net.Addr // of the shop
+	addr net.Addr // the shop's address
 }
 
 func writeError(c *gin.Context, err error) {

@@ -58,7 +58,7 @@ type Room struct {
 	leaderMu sync.Mutex // held during a leader's change; not mu, since a restock may take long
 
 	mu     sync.Mutex
-	sale   *sale // nil until the leader has started one
+	sale   *sale // nil until the leader has started a sale
 	door   *door // nil while it is shut
 	phones phones
 }

@@ -65,7 +65,7 @@ type buyerJSON struct {
 	Number  int              `json:"number"`
 	Name    string           `json:"name"`    // as shown: "Ann (2)" if another Ann was first
 	Waiting bool             `json:"waiting"` // whether a press is under way
-	Outcome purchase.Outcome `json:"outcome"` // of the last press; "" before the first
+	Outcome purchase.Outcome `json:"outcome"` // outcome of the last press; "" before the first
 	Unit    int64            `json:"unit"`    // 0 if unknown
 	Beyond  bool             `json:"beyond"`  // sold beyond the stock
 	Times   int              `json:"times"`   // number of sales of the unit; 0 if the unit is unknown

@@ -34,7 +34,7 @@ const (
 const (
 	Running = "running"
 	Done    = "done"
-	Stopped = "stopped" // by the leader, or with the shop
+	Stopped = "stopped" // stopped by the leader, or by the end of the shop
 	Failed  = "failed"  // a required server was missing or down
 )
 

@@ -312,7 +312,7 @@ func (atOnce) Send(ctx context.Context, r Request, _ *Recorder) (rush.Report, er
 	return rush.Report{}, ctx.Err()
 }
 
-// TestCloseWhileStarting: after Close no run is under way, even if one was started at the same
+// TestCloseWhileStarting: after Close no run is under way, even if Start was called at the same
 // time.
 func TestCloseWhileStarting(t *testing.T) {
 	for range 300 {

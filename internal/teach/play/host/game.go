@@ -20,7 +20,7 @@ type game struct {
 	level   *level.Level // may be nil
 	process *process
 
-	asking sync.Mutex // one request at a time
+	asking sync.Mutex // allows one request at a time
 
 	mu       sync.Mutex
 	at       play.Position
@@ -190,7 +190,7 @@ func (g *game) alone() {
 }
 
 // rests reports whether a game is still idle when its timer ends. If the parameter alone is true,
-// it must also have no page.
+// the game must also have no page.
 func (g *game) rests(alone bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

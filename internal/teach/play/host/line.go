@@ -61,7 +61,7 @@ func (l *searchQueue) leave() {
 	l.drop(0)
 }
 
-// giveUp removes a search from the queue, or lets the next one run if this one may run already.
+// giveUp removes a search from the queue. If it may run already, giveUp lets the next search run.
 func (l *searchQueue) giveUp(p *place) {
 	l.mu.Lock()
 	i := slices.Index(l.waiting, p)
@@ -74,7 +74,7 @@ func (l *searchQueue) giveUp(p *place) {
 	}
 }
 
-// drop removes search i and tells the ones behind it. The caller must hold l.mu.
+// drop removes search i and tells the searches behind it. The caller must hold l.mu.
 func (l *searchQueue) drop(i int) {
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	for ; i < len(l.waiting); i++ {

@@ -136,7 +136,7 @@ func (p *process) end() {
 	<-p.gone
 }
 
-func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error means that it has ended
+func (p *process) kill() { _ = p.cmd.Process.Kill() } // an error means that the child has ended
 
 // mostSaid is how many bytes of a child's stderr are kept.
 const mostSaid = 16 << 10

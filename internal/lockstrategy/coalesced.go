@@ -150,8 +150,8 @@ func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ e
 // A division says which buyers of a group can buy.
 type division struct {
 	buyers   []*waiting.Member
-	receipts []*purchase.Receipt // of buyers
-	keys     []string            // of buyers
+	receipts []*purchase.Receipt // one per buyer
+	keys     []string            // one per buyer
 	refused  []*waiting.Member
 	left     int64 // units that remain
 }
@@ -174,7 +174,7 @@ func divide(stock int64, members []*waiting.Member, now time.Time) division {
 }
 
 // answer sends each buyer its receipt or ErrSoldOut. It is called after the COMMIT, which makes
-// both final.
+// both answers final.
 func (d division) answer() {
 	for i, m := range d.buyers {
 		m.Answer(*d.receipts[i], nil)

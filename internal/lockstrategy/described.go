@@ -11,7 +11,7 @@ import (
 type Texts struct {
 	Summary    string `json:"summary"` // the algorithm in a few words, for a table
 	Guarantees string `json:"guarantees"`
-	BreaksWhen string `json:"breaks_when"` // in a few words, for a table
+	BreaksWhen string `json:"breaks_when"` // the condition in a few words, for a table
 
 	// HowItBreaks is the long form of BreaksWhen: the steps, or the limit of the guarantee. It is
 	// empty if BreaksWhen says everything.

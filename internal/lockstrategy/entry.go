@@ -105,7 +105,7 @@ type Traits struct {
 	MaxUnits, MaxBuyers int
 
 	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
-	// if it fails. Until then the counter may be too low: receipts may show too few units left, and
+	// if the sale fails. Until then the counter may be too low: receipts may show too few units left, and
 	// ErrSoldOut may come too early. Another process may refuse a second request under an
 	// Idempotency-Key while the first one is in progress.
 	AdmitsFirst bool

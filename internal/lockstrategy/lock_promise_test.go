@@ -97,9 +97,9 @@ func TestLockPromises(t *testing.T) {
 		{"redis", promise.Pause, false},
 		{"fenced", promise.Pause, false},
 		{"fenced", promise.Partition, true},
-		{"etcd", promise.Partition, false}, // nothing is promised
+		{"etcd", promise.Partition, false}, // the catalogue promises nothing
 		{"conditional", promise.Rush, false},
-		{"setnx", promise.Crash, true}, // it stalls, with one holder
+		{"setnx", promise.Crash, true}, // setnx stalls, with one holder
 	} {
 		entry, _ := ByName(c.strategy)
 		if got := entry.Excludes(c.condition, dialect.MySQL); got != c.want {

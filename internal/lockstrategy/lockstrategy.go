@@ -1,5 +1,5 @@
 // Package lockstrategy is the catalogue of lock strategies: every way to keep two buyers from
-// buying the same unit, one file each. It includes the broken ones.
+// buying the same unit, one file each. It includes broken strategies.
 //
 //	all.go        the list, in display order
 //	NAME.go       one strategy: its texts, its code, its Entry (what it promises)

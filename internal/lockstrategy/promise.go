@@ -16,7 +16,7 @@ func Affects(c promise.Condition, needs []Need) bool {
 	return servers == nil || slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, string(n)) })
 }
 
-// holds promises that the entry holds under each condition that affects it.
+// holds returns the entry with the promise to hold under each condition that affects it.
 func (e Entry) holds() Entry { return e.holdsExcept(nil) }
 
 // holdsExcept promises the verdicts in the parameter breaks, and "holds" under every other condition
@@ -99,8 +99,8 @@ func (e Entry) OnRedis(kind string) Entry {
 	return e
 }
 
-// Confirmed returns the entry with its promises for grants that count only after replicas have
-// them. An elected replica then has the lock too.
+// Confirmed returns the entry with its promises for a lock that counts only after replicas have
+// stored it. An elected replica then has the lock too.
 func (e Entry) Confirmed() Entry {
 	if e.Confirms {
 		e.Promise = maps.Clone(e.Promise)
@@ -143,7 +143,7 @@ func (e Entry) RestocksAnytime(database string) bool {
 }
 
 // LackedOn says why the database does not meet one of the strategy's needs, judged by the
-// database's name alone. It returns "" if the database meets all.
+// database's name alone. It returns "" if the database meets all needs.
 func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)
 	for _, need := range e.Needs {

@@ -35,7 +35,7 @@ type queued struct {
 	ctx    context.Context
 	order  purchase.Order
 	since  time.Time
-	answer chan answer // of capacity 1: the seller never waits for a buyer
+	answer chan answer // has capacity 1, so that the seller never waits for a buyer
 }
 
 type answer struct {

@@ -53,7 +53,7 @@ func newRedisLock(d Deps) rediskey.Lock {
 }
 
 func (r redisLock) Take(ctx context.Context, key, token string) (lease.Lease, error) {
-	lock, err := r.locks.Obtain(ctx, key, r.ttl, &redislock.Options{Token: token}) // one try
+	lock, err := r.locks.Obtain(ctx, key, r.ttl, &redislock.Options{Token: token}) // tries once
 	if errors.Is(err, redislock.ErrNotObtained) {
 		return nil, nil
 	}

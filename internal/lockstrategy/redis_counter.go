@@ -52,7 +52,7 @@ func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(con
 		return purchase.Receipt{}, err
 	}
 	kept := false
-	defer func() { // also after a panic
+	defer func() { // runs after a panic, too
 		if !kept {
 			err = errors.Join(err, c.putBack(ctx, o))
 		}

@@ -221,8 +221,8 @@ func TestRedisLuaTooLow(t *testing.T) {
 	newAnswers().check(t, e, 0)
 }
 
-// TestRedisLuaClockBehind: Redis assigns ids that are lower than the last one seen. The first such
-// order is answered unknown, and later ones are sold.
+// TestRedisLuaClockBehind: Redis assigns ids that are lower than the last id in the database. The
+// first order with such an id is answered unknown, and later orders are sold.
 func TestRedisLuaClockBehind(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)

@@ -21,7 +21,7 @@ import (
 )
 
 // Deps holds the dependencies of a strategy. A nil connection means that the server is not
-// configured; Entry.Needs says which ones a strategy uses.
+// configured; Entry.Needs says which servers a strategy uses.
 type Deps struct {
 	DB      *gorm.DB
 	Redis   redis.UniversalClient
@@ -30,8 +30,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks maps each need that the database does not meet to the reason. The server's answers decide this,
-	// not its name.
+	// Lacks maps each need that the database does not meet to the reason. It follows from the server's
+	// answers, not from its name.
 	Lacks map[string]string
 
 	// Certifies: the database is a cluster that refuses a COMMIT if another node has committed a
@@ -63,7 +63,7 @@ type Deps struct {
 	Clock rlock.Clock
 }
 
-// Settings are the durations that all strategies use.
+// Settings apply to all strategies.
 type Settings struct {
 	// Wait is how long a buyer waits for its turn before it is answered busy.
 	Wait time.Duration
@@ -74,14 +74,14 @@ type Settings struct {
 	// Poll is the mean time between two attempts of the waiter that polls a lock. Only one waiter
 	// per process polls. Each pause is drawn from [Poll/2, Poll*3/2).
 	Poll time.Duration
-	// Replicas is how many replicas of Redis must store a grant before it counts; 0 means none. It
+	// Replicas is how many replicas of Redis must store a lock before it counts; 0 means none. It
 	// applies to the strategies with Traits.Confirms.
 	Replicas int
 }
 
-// ReplicateWithin is how long a grant waits for the replicas. The strategy gives back a grant that
-// too few replicas have stored by then. The time must be shorter than the read timeout of the Redis
-// client, which would otherwise cut off every WAIT.
+// ReplicateWithin is how long a strategy waits for the replicas. It gives back a lock that too few
+// replicas have stored by then. The time must be shorter than the read timeout of the Redis client,
+// which would otherwise cut off every WAIT.
 func (s Settings) ReplicateWithin() time.Duration {
 	return max(min(s.LeaseTTL/10, s.Wait/10, time.Second), 10*time.Millisecond)
 }

@@ -12,7 +12,7 @@ type EventKind string
 const (
 	Waiting  EventKind = "waiting"
 	Acquired EventKind = "acquired"
-	Released EventKind = "released" // about to be given back: this buyer writes no more
+	Released EventKind = "released" // the lock is about to be given back; the buyer writes no more
 	Lost     EventKind = "lost"     // the lock was lost: the section's context has ended, or the release found another holder or none
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// events records the lock events that instances report. It can also hold a buyer: a strategy that
-// reports an event waits for its observer. A held buyer has its lock and has not read the stock.
+// events records the lock events that instances report. It can also stop a buyer: a strategy that
+// reports an event waits for its observer. A stopped buyer has its lock and has not read the stock.
 type events struct {
 	seen chan lockstrategy.Event
 
@@ -77,7 +77,7 @@ func (e *events) had(kind lockstrategy.EventKind) bool {
 	}
 }
 
-// cameIn reports whether buyer-3, which the test holds, got the lock. If it did not, its Buy must
+// cameIn reports whether buyer-3, which the test stops, got the lock. If it did not, its Buy must
 // return busy.
 func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	tb.Helper()

@@ -137,7 +137,7 @@ func expiredLease(tb testing.TB, w *world) {
 }
 
 // lostLease: when the lock's server loses the lock, a second buyer enters while the first is
-// inside. The first one's release must leave the second one's lock alone, and must notice the loss.
+// inside. The first buyer's release must leave the second buyer's lock alone, and must notice the loss.
 func lostLease(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -195,7 +195,7 @@ func releaseRace(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// thirdStaysOut fails if a third buyer enters while the test holds the second one, which has the
+// thirdStaysOut fails if a third buyer enters while the test stops the second buyer, which has the
 // lock.
 func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), second <-chan error) {
 	tb.Helper()

@@ -34,7 +34,7 @@ type check struct {
 	// "" if the check applies. If lacks is nil, the check always applies.
 	lacks func(w *world) string
 	// tests is the condition whose promise the check tests, or "". If the strategy is promised to hold
-	// under it on the database, the check must pass there.
+	// under this condition on the database, the check must pass there.
 	tests promise.Condition
 }
 
@@ -74,7 +74,7 @@ func checks() []check {
 // Exercise does not look for leaked goroutines, since several entries may run at once. Its caller
 // does, with NoLeaks.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
-	asked := &world{auditor: auditor{open(t)}, entry: entry} // for check.lacks
+	asked := &world{auditor: auditor{open(t)}, entry: entry} // the argument of each check.lacks
 	t.Cleanup(asked.close)
 	unknown := map[string]bool{}
 	for name := range entry.CaughtBy {

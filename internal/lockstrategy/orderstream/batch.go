@@ -52,7 +52,7 @@ type admitted struct {
 	entry   string
 	key     string
 	called  time.Time
-	receipt purchase.Receipt // with the record's id once this order is sold
+	receipt purchase.Receipt // has the record's id once the order is sold
 	sold    bool             // the database has sold its units
 }
 
@@ -78,7 +78,7 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 type state struct {
 	last  entryID                     // the database has decided on this entry and all earlier ones
 	entry string                      // last, in the notation of Redis
-	left  int64                       // units
+	left  int64                       // units left
 	sold  map[string]purchase.Receipt // the sales under the keys that were looked up
 }
 
@@ -125,7 +125,7 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 			return err
 		}
 		for i, key := range saleKeys {
-			d.sold[key] = *sales[i] // with its id now
+			d.sold[key] = *sales[i] // the receipt has its id now
 		}
 		return purchase.DatabaseError(ctx, "write the stock", product.SetAmountAfter(tx, p.ID, d.left, p.LastEntry))
 	})

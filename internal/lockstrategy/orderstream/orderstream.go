@@ -22,7 +22,7 @@ import (
 //go:embed settle.lua
 var Settle string
 
-// Keys are the keys of one strategy in Redis. A script takes several of them, one of which is the
+// Keys are the keys of one strategy in Redis. A script takes several keys, one of which is the
 // set of all products that have orders. On a Redis Cluster, all keys of a script must be in one
 // slot. The part of a key in its first braces, its hash tag, determines the slot (Redis cluster
 // specification, "Hash tags"). So the products are divided into 64 groups (the constant Parts). A

@@ -36,7 +36,7 @@ func Majority(nodes int, errs []error) error {
 
 var errLeftOut = errors.New("did not answer lately and is left out")
 
-// A node is the pool of connections of one node. redsync waits until every node has answered, so a
+// A node is the pool of connections to one Redis node. redsync waits until every node has answered, so a
 // silent node (a stopped process, a dead link) would cost each buyer the whole timeout, twice. Here
 // a node that timed out is skipped for a pause, and then one buyer tries it again.
 type node struct {

@@ -45,8 +45,8 @@ func Client(d deps.Deps) redis.Scripter {
 	return d.Redis
 }
 
-// confirming is a Redis client. A script that runs under a context of the function asking waits
-// until the replicas have its writes (Redis documentation, WAIT). It is safe for concurrent use.
+// confirming is a Redis client. After a script under a context of the function asking, it waits until
+// the replicas have the writes (Redis documentation, WAIT). It is safe for concurrent use.
 type confirming struct {
 	redis.Scripter // only the methods that a lock calls: 600 more methods would make the binary larger
 	client         redis.UniversalClient
@@ -84,7 +84,7 @@ func (c confirming) run(ctx context.Context, keys []string, send func(redis.Scri
 		*confirmed = err == nil && n >= int64(c.replicas)
 		return nil // the grant is valid, confirmed or not
 	})
-	if cmd == nil { // no connection
+	if cmd == nil { // the client got no connection
 		cmd = redis.NewCmd(ctx)
 		cmd.SetErr(err)
 	}

@@ -15,6 +15,6 @@ func Redislock() []Description {
 // Redsync describes the script by which github.com/go-redsync/redsync unlocks.
 func Redsync() []Description {
 	return []Description{
-		{SHA: "e950836ed1e694540c503ef9972b8de518044d3b", Name: "delete if mine", Role: Release, Lock: 1, Refused: []string{"0", "-1"}}, // deleteScript; -1: it has expired
+		{SHA: "e950836ed1e694540c503ef9972b8de518044d3b", Name: "delete if mine", Role: Release, Lock: 1, Refused: []string{"0", "-1"}}, // deleteScript; -1: the key has expired
 	}
 }

@@ -1,7 +1,7 @@
 // Package redisscript lets the owner of a Lua script describe its effect, for tools that watch
 // commands. The explorer does not interpret a script's text.
 //
-// An Entry describes the scripts that its strategy sends, including those of its libraries.
+// A lockstrategy.Entry describes the scripts that its strategy and its libraries send.
 package redisscript
 
 import (
@@ -70,7 +70,7 @@ func Parse(source string) Description {
 
 // SHA returns the name of a script in Redis.
 func SHA(source string) string {
-	sum := sha1.Sum([]byte(source)) // #nosec G401 -- as above
+	sum := sha1.Sum([]byte(source)) // #nosec G401 -- a name, not a secret
 	return hex.EncodeToString(sum[:])
 }
 

@@ -45,10 +45,10 @@ type productQueue struct {
 // A Member is one buyer.
 type Member struct {
 	Order purchase.Order
-	Since time.Time // when it began to wait
+	Since time.Time // when the buyer began to wait
 
 	ctx         context.Context
-	answer      chan answered // of capacity 1: a leader never waits for a buyer
+	answer      chan answered // has capacity 1, so that a leader never waits for a buyer
 	group       *Group        // nil while the buyer is in the queue
 	left, bound bool
 }
@@ -94,7 +94,7 @@ func (gs *Groups) mayLead() int {
 	switch {
 	case gs.commits < gs.writes:
 		return 1
-	case gs.commits >= maxLeaders*gs.writes: // also if nothing is known yet
+	case gs.commits >= maxLeaders*gs.writes: // also true before the first measurement
 		return maxLeaders
 	}
 	return min(1+int(gs.commits/gs.writes), maxLeaders)
@@ -212,8 +212,8 @@ func (gs *Groups) drop(m *Member) {
 	}
 }
 
-// Gather takes up to MaxGroup waiting buyers, in order of arrival. A second call returns those of
-// them that have not left.
+// Gather takes up to MaxGroup waiting buyers, in order of arrival. A second call returns the members
+// that have not left.
 func (g *Group) Gather() []*Member {
 	gs := g.groups
 	gs.mu.Lock()

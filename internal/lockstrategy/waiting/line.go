@@ -30,12 +30,12 @@ type Lines struct {
 }
 
 type line struct {
-	front *semaphore.Weighted // served in order of arrival; with weight 1, a mutex whose waiters can give up
+	front *semaphore.Weighted // serves in order of arrival; with weight 1 it is a mutex whose waiters can give up
 	freed chan struct{}       // has capacity 1; a value means that this process has released a lease
 }
 
 // NewLines returns empty queues. The parameter width, at least 1, is how many goroutines may be at
-// the front of one.
+// the front of each queue.
 func NewLines(width int64) *Lines { return &Lines{width: width} }
 
 // A Place is one goroutine's place at the front of a product's queue.

@@ -59,7 +59,7 @@ func (n Notified) Obtain(ctx context.Context, product string, queue func() (leas
 		if a := <-answers; a.err == nil {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deps.ReleaseTimeout)
 			defer cancel()
-			_ = a.lease.Release(ctx) // it expires by itself in the end
+			_ = a.lease.Release(ctx) // a lease that is not released expires
 		}
 	}()
 	return nil, context.Cause(ctx)

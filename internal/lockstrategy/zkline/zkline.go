@@ -25,7 +25,7 @@ type Line struct {
 	session *zookeeper.Session
 }
 
-// Of returns the queue of a product. The nodes above it are container nodes, which the server
+// Of returns the queue of a product. The nodes above the queue are container nodes, which the server
 // removes after they have been empty for a while. So invented product names leave nothing behind.
 func Of(session *zookeeper.Session, product string) Line {
 	return Line{session.Root + "/shop-lock/p-" + url.PathEscape(product), session} // "p-", since ZooKeeper rejects the names "." and ".."

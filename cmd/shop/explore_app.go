@@ -253,7 +253,7 @@ func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *e
 	if err == nil {
 		err = report.Save(o.output.files, d, c.OutOrStdout())
 	}
-	if err == nil && (result.StillBreaks() || o.format != "text") { // otherwise the line above says all
+	if err == nil && (result.StillBreaks() || o.format != "text") { // otherwise the line printed above says all
 		err = printAs(o.format, c.OutOrStdout(), witness.Document{
 			Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes),
 			Broken: witness.Found{Witness: result.Witness}, Data: result.Witness,

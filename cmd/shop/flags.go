@@ -29,7 +29,7 @@ type engineFlags struct {
 // inside the database.
 const defaultConns = 64
 
-// register adds the flags of a command that works on servers of its own or on running ones.
+// register adds the flags of a command that works on its own servers or on running servers.
 func (f *engineFlags) register(c *cobra.Command) {
 	f.registerOwn(c)
 	env, _ := engine.FromEnviron() // registerOwn keeps the error
@@ -122,9 +122,9 @@ const (
 	noAdmission = "off"
 )
 
-// register adds the flags. The parameter open says whether the shop serves buyers of its own. Then the sold-out
-// check and the admission control are on by default. In front of a strategy under test they would answer in its
-// place.
+// register adds the flags. If the parameter open is true, the shop serves buyers of its own, and the sold-out check
+// and the admission control are on by default. In front of a strategy under test, they would answer in place of the
+// strategy.
 func (f *shopFlags) register(c *cobra.Command, open bool) {
 	admit := noAdmission
 	if open {

@@ -106,7 +106,7 @@ func TestVerifyJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "r") // with any ending
+			file := filepath.Join(t.TempDir(), "r") // any ending is allowed
 			args := strings.Fields(strings.ReplaceAll(c.args, "FILE", file))
 			var stdout, stderr bytes.Buffer
 			if code := run(t.Context(), args, &stdout, &stderr); !wrote(code) {

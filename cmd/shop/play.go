@@ -29,7 +29,7 @@ type playOptions struct {
 	instances string
 	level     string
 	list      bool
-	json      bool // with --levels
+	json      bool // print --levels as JSON
 	progress  string
 }
 

@@ -45,7 +45,7 @@ type sale struct {
 	ID        int64  `json:"id"`
 	Purchaser string `json:"purchaser"`
 	Amount    int64  `json:"amount"`
-	Time      string `json:"purchase_time"` // without a zone
+	Time      string `json:"purchase_time"` // has no time zone
 	Answered  int64  `json:"answered,omitempty"`
 }
 

@@ -313,7 +313,7 @@ func sendAndStrike(t *testing.T, base, strategy string, f promise.Condition) run
 }
 
 // TestRushStrikes: each fault takes effect in a running rush and proves that. A strategy with a lease
-// breaks as promised. If the fault breaks no such strategy, one that holds is tested. Its rush may be
+// breaks as promised. If the fault breaks no such strategy, the test uses one that holds. Its rush may be
 // inconclusive: most buyers of a killed database get no answer. The faults of servers are injected
 // into private servers. The live page sends its rushes with the same code.
 func TestRushStrikes(t *testing.T) {

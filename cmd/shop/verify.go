@@ -163,7 +163,7 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if c.Context().Err() != nil || err != nil {
 		report.Unfinish(unfinished(c.Context(), err))
 	}
-	if len(report.Cells) > 0 { // also after an error
+	if len(report.Cells) > 0 { // written after an error, too
 		err = errors.Join(err, o.output.write(c, report))
 	}
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/web/webtest"
 )
 
-// TestVerifyQuick runs the same as a CI job on every push. Each strategy on the embedded engine is
+// TestVerifyQuick runs the command of a CI job on every push. Each strategy on the embedded engine is
 // explored, and all cells are as promised. Each violation has its witness in the reports that show
 // evidence, and the Markdown page names it. make soak also sends the bursts, as TestConformance does.
 func TestVerifyQuick(t *testing.T) {
@@ -36,7 +36,7 @@ func TestVerifyQuick(t *testing.T) {
 		args = []string{"verify", "--quick"}
 	}
 	for _, e := range lockstrategy.All() {
-		long := e.Name == "bucketed" || e.Name == "fenced" // two thirds of the time; TestStrategies searches them with bounds
+		long := e.Name == "bucketed" || e.Name == "fenced" // these two take two thirds of the time; TestStrategies searches them with bounds
 		if wanted[e.Name] = lockstrategytest.OnEmbedded(e) && (tier.Soaking() || !long); wanted[e.Name] {
 			args = append(args, "--strategy", e.Name)
 		}

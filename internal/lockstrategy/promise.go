@@ -207,9 +207,9 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 }
 
 // WitnessSearches returns the searches whose witnesses the documentation shows: Traits.Witnesses
-// or, if that is nil, the first search that is promised to find a violation: without an event, with a
-// crash, with an expired lease, or with a Redis that loses its keys, in this order. The result is
-// empty if no exploration is promised to break the strategy.
+// or, if that is nil, the first search that is promised to find a violation. It tries in this order: no
+// event, a crash, an expired lease, a Redis that loses its keys. The result is empty if no exploration
+// is promised to break the strategy.
 func (e Entry) WitnessSearches() []WitnessSearch {
 	if e.Witnesses != nil {
 		return e.Witnesses

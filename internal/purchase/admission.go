@@ -18,8 +18,9 @@ import (
 //	               \- ErrBusy, and when to come back
 //
 // No buyer waits in the Admission. Buyers wait in the strategy's own queue, which may serve them in
-// groups. The Admission lets a buyer in if fewer than 256 (the constant crowd) are inside, that is,
-// let in and not answered yet, and if the current pace serves them all within half of the wait.
+// groups. A buyer that was let in is inside until it is answered. The Admission lets a buyer in if
+// fewer than 256 (the constant crowd) are inside, and if the current pace serves them all within half
+// of the wait.
 //
 // More buyers may enter only during a burst. A burst begins when only a few buyers are inside and no
 // refused buyer is still expected back. It lasts a tenth of the wait, and the shop must be able to

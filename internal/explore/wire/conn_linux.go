@@ -29,10 +29,10 @@ type Conn struct {
 	mu    sync.Mutex
 	moved sync.Cond  // uses mu; signals a change of a field below
 	queue []*Command // commands that were read and are not answered, in order; only the first may be sent
-	first *Command   // the first of queue, after Gate.First was called
-	sent  *Command   // the first of queue, until the server's answer is complete
-	held  *Command   // the first of queue, while its complete answer has not reached the program
-	last  error      // why the server has hung up while an answer was held
+	first *Command   // queue[0], once Gate.First has returned
+	sent  *Command   // queue[0], from sending it until the server's answer is complete
+	held  *Command   // queue[0], from its complete answer until the program has received that
+	last  error      // why the server hung up before the program received the answer to held
 	part  []byte     // an incomplete answer; used only by the goroutine that reads from the server
 	ended error
 	mute  bool          // set by Cut: the program receives nothing more
@@ -275,7 +275,7 @@ func (c *Conn) receive() {
 var errServer = errors.New("the server has hung up")
 
 // answered adds a message to an answer. It reports a complete answer to the gate while Busy still
-// counts the bytes.
+// counts the server's socket.
 func (c *Conn) answered(o *Command, m Message) {
 	c.part = append(c.part, m.Raw...)
 	if !m.Ends {

@@ -95,8 +95,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestFirst: no command reaches its server before First has returned. Otherwise Passed could be called
-// for a command before First.
+// TestFirst: no command reaches its server before First has returned. Otherwise, the gate could see
+// Passed before First.
 func TestFirst(t *testing.T) {
 	address := localservertest.Redis(t).Addr
 	gate := &ordered{passed: make(chan *wire.Command), early: make(chan *wire.Command, 8)}

@@ -17,7 +17,7 @@ type Listener struct {
 }
 
 // Listen serves protocol p on l for a buyer's program. Closing the result closes l. server is the
-// address of the real server. done is called with the error of each ended connection, and may be nil.
+// address of the real server. Unless done is nil, Listen calls it with the error of each ended connection.
 func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string, done func(error)) (*Listener, error) {
 	file, err := pollable(l)
 	if err != nil {

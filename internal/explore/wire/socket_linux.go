@@ -22,7 +22,7 @@ func NewSocket(gate Gate, c *net.TCPConn) (*Socket, error) {
 		return nil, err
 	}
 	s := &Socket{conn: c, raw: raw, gate: gate}
-	_ = raw.Control(func(fd uintptr) { // otherwise, the field came is the time of the read
+	_ = raw.Control(func(fd uintptr) { // if this fails, the time of the read stands for the time of arrival
 		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
 	})
 	s.R = bufio.NewReaderSize(s, 16<<10)

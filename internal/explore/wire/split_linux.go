@@ -2,11 +2,11 @@ package wire
 
 // A Splitter is a Session that can execute a command and commit it in two steps, see Command.Split.
 type Splitter interface {
-	// Opens returns the bytes that begin a transaction, to be sent before current. Receive keeps the
-	// server's answer to them from the program, and then calls current.Begun. The answer to current
-	// must say that no transaction is open, as it does without these steps.
+	// Opens returns the bytes that begin a transaction. The connection sends them before current.
+	// Receive hides the server's answer to them from the program, and then calls current.Begun. It makes
+	// the answer to current say that no transaction is open, as without Opens.
 	Opens(current *Command) []byte
-	// Commits returns the bytes that end that transaction. Receive returns the end of the server's answer
+	// Commits returns the bytes that commit the transaction. Receive returns the end of the server's answer
 	// as a Message without bytes. If the server refuses the commit, current.Answer becomes the refusal.
 	Commits(current *Command) []byte
 }
@@ -19,7 +19,7 @@ const (
 	Whole    Step = iota
 	Begins        // the server begins the session's own transaction
 	Executes      // the server executes the command
-	Commits       // the server commits that transaction
+	Commits       // the server commits the session's transaction
 )
 
 // A split is the state of a split command. The sending and the receiving goroutine use it alternately.
@@ -31,8 +31,8 @@ type split struct {
 
 // Split divides a command with Autocommits into two steps: the server executes it, and commits it
 // later. Between the steps, the command holds its locks, and no other connection sees its changes.
-// After the first step, the connection calls the function executed. If that returns true, the second
-// step waits for Commit. Call Split before Let.
+// After the first step, the connection calls the function executed. If executed returns true, the
+// second step waits for Commit. Call Split before Let.
 func (o *Command) Split(executed func() (hold bool)) {
 	o.split = split{step: Begins, executed: executed, commit: make(chan struct{})}
 }
@@ -40,7 +40,7 @@ func (o *Command) Split(executed func() (hold bool)) {
 // Step returns the step of a split command, for its session.
 func (o *Command) Step() Step { return o.split.step }
 
-// Begun says that the transaction of the session itself is open. The session calls it.
+// Begun says that the transaction that Opens began is open. The session calls it.
 func (o *Command) Begun() { o.split.step = Executes }
 
 // Commit starts the second step. Call it once, after the function executed has returned true.

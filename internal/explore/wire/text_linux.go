@@ -11,7 +11,7 @@ import (
 // LongestText is the maximum length of a shown answer, in characters.
 const LongestText = 80
 
-// Shown collects the rows of an answer for people, up to the part that is shown.
+// Shown collects the rows of an answer that are shown to people.
 type Shown struct {
 	parts []string
 	width int
@@ -45,7 +45,7 @@ func (s *Shown) Rows() [][]Value { return s.rows }
 // Full reports whether another row would not be shown.
 func (s *Shown) Full() bool { return s.width > LongestText }
 
-// Only replaces all rows by the given row, which is then not cut off.
+// Only replaces all rows by the given row.
 func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(row)} }
 
 // Text returns the rows and the text after them in one line.

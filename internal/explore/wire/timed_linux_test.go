@@ -66,7 +66,7 @@ func TestTimed(t *testing.T) {
 	})
 }
 
-// dsn returns the driver's form of a mysql URL, at another address.
+// dsn turns a mysql URL into the driver's form, with another address.
 func dsn(t *testing.T, text, at string) string {
 	t.Helper()
 	u, err := url.Parse(text)

@@ -30,7 +30,7 @@ type Protocol struct {
 // A session that must refuse its program (because of TLS, or an authentication that cannot be relayed)
 // tells the program why in the protocol's own words. It then fails with a *Refused.
 type Session interface {
-	// Login relays the greeting and the authentication, and removes capabilities that cannot be gated.
+	// Login relays the greeting and the authentication, and removes capabilities that the gate cannot handle.
 	// It returns the server's number for the connection: MySQL's thread id, PostgreSQL's process id,
 	// Redis' client id, or 0 if the server does not tell it.
 	Login() (id int64, err error)
@@ -39,14 +39,14 @@ type Session interface {
 	// program has hung up.
 	Next() (*Command, error)
 
-	// Receive reads one message from the server, whose first byte has already come. current is the
+	// Receive reads one message from the server. Its first byte has already come. current is the
 	// command that was sent and has no complete answer yet, or nil. With the message that ends the
 	// answer, Receive fills in current.Answer.
 	Receive(current *Command) (Message, error)
 
-	// TimedOut handles an answer that says that current was interrupted, as the schedule wanted. It
-	// turns that answer into the answer of a lock wait time-out, and changes current.Answer. It returns
-	// any other answer unchanged.
+	// TimedOut serves the event timeout, for which the explorer interrupts current. If raw reports the
+	// interruption, TimedOut returns the answer of a lock wait time-out instead, and changes
+	// current.Answer. Otherwise it returns raw.
 	TimedOut(current *Command, raw []byte) []byte
 }
 
@@ -61,7 +61,7 @@ type Command struct {
 	Whole  func() string   // returns Text without a limit to its length; nil if Text is complete
 	Effect schedule.Effect // the value Reads means that it changes nothing and waits for no other client
 	Gated  bool            // it waits at the gate; any other command passes once the commands before it are answered
-	Raw    []byte          // for the server
+	Raw    []byte          // bytes for the server
 	Silent bool            // the server does not answer it
 	Named  bool            // it asks for a named lock: GET_LOCK
 	// Limit is how long the program lets the server wait: BLPOP key 1 waits for a second. It is 0 if the
@@ -72,35 +72,35 @@ type Command struct {
 	// Unlimited instead of Raw, since the gate decides when the wait is over.
 	Unlimited []byte
 	Ends      bool // it ends the open transaction: COMMIT, ROLLBACK
-	// Compound reports several statements, or a routine in the server, between which another
-	// connection's command could come. Redis runs a script or transaction without interruption, so
-	// those are not compound.
+	// Compound reports that the command consists of several statements or calls a routine in the server,
+	// so another connection's command could come in between. Redis runs a script or transaction without
+	// interruption, so those are not compound.
 	Compound bool
-	// Divided reports that another connection's write could come between its reads and its writes.
+	// Divided reports that another connection's write could come between the command's reads and writes.
 	Divided bool
-	// Overlaps reports that the explorer can run every command that could come between its reads and
-	// its writes: it uses Split, or the command's open transaction.
+	// Overlaps reports that the explorer can run other commands between the command's reads and writes:
+	// it uses Split, or the command's open transaction.
 	Overlaps bool
 	// Autocommits reports one statement that writes rows outside a transaction, so the server commits it
 	// at once. Split needs it.
 	Autocommits bool
 	Alters      bool // it may change rows
-	Within      bool // MySQL: a transaction may be open before it
+	Within      bool // MySQL: a transaction may already be open
 	Hidden      bool // it runs code of the database that its text does not show, such as a trigger
 	// For PostgreSQL, InTransaction reports one statement in an open transaction, and OwnTransaction one
 	// statement outside a transaction. If neither is certain, both are false.
 	InTransaction, OwnTransaction bool
-	Snapshots                     bool // in PostgreSQL, its transaction may be above READ COMMITTED
+	Snapshots                     bool // PostgreSQL: the isolation level may be above READ COMMITTED
 	// Came is when the kernel received the command. The goroutines of two connections may handle
 	// commands in another order.
 	Came   time.Time
-	Push   bool   // not a command: the server pushed its answer
-	Answer Answer // set after the answer
+	Push   bool   // not a command, but a message in Answer that the server pushed
+	Answer Answer // set when the answer is complete
 
 	split   split
 	conn    *Conn
-	let     chan struct{} // closed when it may be sent; nil if it passes
-	deliver chan struct{} // closed when its answer may be delivered; nil if it passes
+	let     chan struct{} // closed when the command may be sent; nil if it does not wait
+	deliver chan struct{} // closed when the answer may be delivered; nil if it does not wait
 	counted bool          // counted by Busy; guarded by Conn.mu
 }
 
@@ -176,13 +176,13 @@ type Answer struct {
 	Whole   string // Text before it was shortened; "": the same
 	Changed bool   // it may have changed data that others can see, or a lock
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
-	Refused bool   // PostgreSQL: an error, or the ROLLBACK that a COMMIT became
+	Refused bool   // PostgreSQL: an error, or a ROLLBACK in answer to a COMMIT
 	Open    bool   // after it, a transaction is open on its connection
 	// Made lists the values that the server generated, such as the id of a new row. They differ in the
 	// next run.
 	Made []string
-	// Rows are the first rows of the answer, complete although Text may be cut. Unseen is the number of
-	// rows after these.
+	// Rows are the first rows of the answer. Unlike Text, they are not cut. Unseen is the number of rows
+	// after these.
 	Rows   [][]Value
 	Unseen int
 }
@@ -204,7 +204,7 @@ type Gate interface {
 	// the gate.
 	Busy(n int64)
 	// Entered reports that the program of c has connected and logs in. Joined reports that the login is
-	// complete and the program has received its end. Left reports that the program or the server has
+	// complete and the program has received all of it. Left reports that the program or the server has
 	// hung up; err is io.EOF if the program did.
 	Entered(c *Conn)
 	Joined(c *Conn)

@@ -54,7 +54,7 @@ var passing = map[byte]struct {
 // A said is the analysis of one statement's text.
 type said struct {
 	effect.Statement
-	weakens    bool // later writes may not lock the rows that they read
+	weakens    bool // later writes possibly do not lock the rows that they read
 	isolates   bool // it sets an isolation level
 	lasts      bool // the level applies to all later transactions
 	holds      bool // it may leave locks that survive the transaction

@@ -57,7 +57,7 @@ const kept = 16 << 10
 
 // An assembler builds packets from the bytes as they arrive.
 type assembler struct {
-	head    []byte // the bytes so far of a fragment's header, which has four
+	head    []byte // the first bytes of a fragment's header, which has four
 	left    int    // missing bytes of the fragment's payload
 	goes    bool   // the packet continues in the next fragment
 	inside  bool   // the header is complete, and the payload is not

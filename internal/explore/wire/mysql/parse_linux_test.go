@@ -56,7 +56,7 @@ func TestReply(t *testing.T) {
 
 // TestCachingSHA2 follows the documentation (MySQL Source Code Documentation, "Caching_sha2
 // Information"). After CHANGE_USER, each packet of the server ends an answer, so that the program sends
-// its next packet. The packet "known already" does not.
+// its next packet. The exception says that the server has cached the password.
 func TestCachingSHA2(t *testing.T) {
 	for payload, want := range map[string]bool{
 		"\xfecaching_sha2_password\x00abcdefghijklmnopqrst\x00": true,

@@ -67,12 +67,12 @@ type state struct {
 	long map[uint32]map[int][]byte // values from STMT_SEND_LONG_DATA, by statement and position
 
 	prepared       map[uint32]*prepared
-	last           *prepared     // the newest prepared statement, number -1 on MariaDB
+	last           *prepared     // the newest prepared statement; MariaDB also knows it as number -1
 	open           bool          // a transaction is open, according to the server
 	holds          bool          // it may hold named locks or table locks
 	unsettled      int           // number of commands without an answer that may open a transaction
 	serializable   bool          // a SELECT may take locks
-	weak           bool          // a write may not lock the rows that it reads
+	weak           bool          // a write possibly does not lock the rows that it reads
 	unlocks        bool          // every transaction is at READ COMMITTED or below, so a write locks no row that it only reads
 	autocommit     bool          // the server commits each statement outside a transaction
 	tables         bool          // it may have locked tables, which a BEGIN would unlock

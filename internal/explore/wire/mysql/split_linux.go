@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Opens implements wire.Splitter. A split command executes in a transaction of the session, whose BEGIN
-// Opens returns. Commits returns the COMMIT, which the connection sends in a second step.
+// Opens implements wire.Splitter. A split command executes in a transaction of the session: Opens
+// returns its BEGIN, and Commits its COMMIT, which the connection sends in a second step.
 func (s *session) Opens(current *wire.Command) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -288,8 +288,8 @@ func byHand(t *testing.T, c *client) {
 	c.quit()
 }
 
-// TestLoginAgain: CHANGE_USER is a login with several messages, RESET_CONNECTION is one without.
-// Both roll the transaction back, and the gate sets the lock wait again.
+// TestLoginAgain: CHANGE_USER logs in again with several messages, and RESET_CONNECTION without any.
+// After either, the transaction is rolled back and the gate sets the lock wait time-out again.
 func TestLoginAgain(t *testing.T) {
 	g, address, password := proxy(t)
 	wiretest.Exec(t, admin(t), "CREATE OR REPLACE TABLE again (a INT); CREATE OR REPLACE USER open IDENTIFIED BY ''; GRANT ALL ON shop.* TO open")

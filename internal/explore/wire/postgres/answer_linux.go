@@ -83,7 +83,7 @@ func (c *call) describes(f frame) {
 	c.pop()
 }
 
-// says returns the recorded facts about the statement that the server answers next.
+// says returns the analysis of the statement that the server answers next.
 func (c *call) says() said {
 	if e := c.head(); e.statement != nil {
 		return e.statement.says

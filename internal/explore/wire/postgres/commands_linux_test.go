@@ -250,7 +250,7 @@ func send(t *testing.T, ctx context.Context, c *pgconn.PgConn, what any) {
 	}
 }
 
-// ended: when the schedule ends a wait, the program gets the same error as from the server.
+// ended: when the schedule ends a wait, the program gets the error that the server sends after a time-out.
 func ended(t *testing.T, server *localserver.Postgres) {
 	b := through(t, server.Addr)
 	ctx := soon(t)

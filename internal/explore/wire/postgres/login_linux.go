@@ -184,7 +184,7 @@ func (l login) authenticate(request frame) error {
 const noTimeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.count(pg_catalog.set_config(name, '0', false)) FROM pg_catalog.pg_settings
 	WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`
 
-// timeouts returns the same columns without changing a setting.
+// timeouts returns the same columns as noTimeouts, but changes no setting.
 const timeouts = `SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('default_transaction_isolation'), 0`
 
 // noDeadlocks lets the explorer find deadlocks before the server does.

@@ -35,7 +35,7 @@ type batch struct {
 	says     []said   // analyses of the executed statements
 	parses   []said   // analyses of the prepared or bound statements
 	executes int
-	piece    bool   // the method pipeline made it: the program's batch became several commands
+	piece    bool   // it is one of several commands that the method pipeline made of a batch
 	parts    []part // the executed statements of the extended protocol
 }
 
@@ -301,7 +301,7 @@ func (s *state) finish(b *batch) {
 		c.Overlaps = b.says[0].Scans < 2 && (c.Autocommits || (b.piece || alone && s.status == 'T') && b.says[0].Alone)
 		s.gate(c, b.says)
 	case len(b.parses) > 0:
-		// Analysis and planning take the snapshot (postgres.c, exec_parse_message, exec_bind_message).
+		// Analysis and planning take the transaction's snapshot (postgres.c, exec_parse_message, exec_bind_message).
 		c.Effect = schedule.Reads
 		for _, one := range b.parses {
 			c.Gated = c.Gated || s.snapshots && !one.utility() && s.inTransaction()

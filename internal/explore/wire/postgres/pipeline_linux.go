@@ -20,7 +20,7 @@ type part struct {
 const mostParts = 16
 
 // pipeline makes one command of each statement of a batch, if the batch has several and one of them
-// reads rows without a lock. So the explorer can run another connection's write between two of them. A
+// reads rows without a lock. So the explorer can run another connection's write between two statements. A
 // Flush after each statement makes the server answer it. The Sync that commits an implicit transaction
 // is a command, too. Any other batch stays whole.
 func (s *state) pipeline(b *batch) []*batch {

@@ -58,7 +58,7 @@ func (s *state) hasCopy(wanted bool) {
 	}
 }
 
-// pushed reports whether the server sends a message of this type by itself, and returns it for people.
+// pushed reports whether the server sends a message of this type by itself, and returns its text.
 func pushed(f frame) (push bool, shown string) {
 	switch f.kind() {
 	case 'A':

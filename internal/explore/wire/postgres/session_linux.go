@@ -40,7 +40,7 @@ func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 // A Session is a program's connection to PostgreSQL.
 type Session struct {
 	program, server *wire.Socket
-	user, database  string // after Login
+	user, database  string // set by Login
 
 	parts []*batch // the rest of a pipeline, used only by the goroutine that calls Next
 

@@ -134,7 +134,7 @@ func TestRenouncedAnswers(t *testing.T) {
 	direct.expect(t, want...)
 }
 
-// TestTimeoutByEvent: the event timeout ends a wait. The command's own clock does not.
+// TestTimeoutByEvent: the event timeout ends a command's wait. The command's own time-out does not.
 func TestTimeoutByEvent(t *testing.T) {
 	server := localservertest.Redis(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})

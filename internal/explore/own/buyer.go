@@ -50,10 +50,10 @@ type buyer struct {
 	namedBy string // the statement that asked for that lock
 	locks   bool   // may hold other locks of the database
 	steps   int    // number of its steps so far
-	ends    int    // number of ended transactions of other buyers
+	ends    int    // number of other buyers' transactions that have ended
 
 	views   map[*gate.Conn]view // the data that each of its open transactions sees
-	watches map[string][]int    // by server: changes at each WATCH since its last EXEC
+	watches map[string][]int    // by server: the value of changes at each WATCH since the last EXEC
 }
 
 // runnable reports whether a command at the gate may be released.

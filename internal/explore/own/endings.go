@@ -37,13 +37,13 @@ func (p *patience) isOver() bool {
 	return p.looks > leastLooks && time.Now().After(p.until)
 }
 
-// endings limits the time that the strategy's code may take to end. After a schedule that took longer,
-// the limit is shorter.
+// endings limits the time that the strategy's code may take to end. Once a schedule has exceeded the
+// limit, later limits are shorter.
 type endings struct {
-	isStuck bool // an earlier schedule ended with schedule.Ended.Final
+	isStuck bool // the strategy's code did not end after an earlier schedule
 }
 
-// patience returns a patience of the given duration, or of maxAgain after a schedule that was Final.
+// patience returns a patience of the given duration, or of maxAgain if isStuck is true.
 func (e *endings) patience(long time.Duration) patience {
 	if e.isStuck {
 		long = maxAgain

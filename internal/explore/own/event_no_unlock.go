@@ -8,7 +8,7 @@ import (
 
 // noUnlock returns the moves in which a buyer's code takes a path without an unlock. Its process and
 // the watchdog of its lock continue. The move is possible only right after the buyer's first command.
-// Later, it would lead to the same results.
+// A later move would lead to the same results.
 func (e events) noUnlock(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if _, unlocks := b.strategy.(interface{ Unlocks() }); unlocks && !b.over && !b.crashed && b.steps == 1 {

@@ -28,8 +28,8 @@ const (
 // Fronts returns all fronts.
 func Fronts() []Front { return []Front{SoldOutCheck, FailingRead, Admission} }
 
-// Check returns an error if the front is unknown, or needs all buyers in one process and shared is
-// false.
+// Check returns an error if the front is unknown. The admission control needs all buyers in one process,
+// so Check refuses it unless shared is true.
 func (f Front) Check(shared bool) error {
 	switch {
 	case f == Admission && !shared:
@@ -58,12 +58,11 @@ func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	return s
 }
 
-// admissions is how many places of the admission control a buyer takes in addition to its own. Two
-// buyers then need more places than the admission control offers before it has measured the rate of
-// sales.
+// admissions is how many places of the admission control a buyer takes in addition to its own. So two
+// buyers need more places than the control offers at first, and one of them waits.
 const admissions = 19
 
-// newCheck returns a function that makes sold-out checks. A new check has seen a refusal already, so it
+// newCheck returns a function that makes sold-out checks. It shows each check a refusal, so the check
 // reads the stock for each buyer.
 func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutCheck {
 	return func(left purchase.OfStock) *purchase.SoldOutCheck {

@@ -25,7 +25,7 @@ type judgement struct {
 // verdict returns the verdict of the schedule. Holds means that it contains no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if r.leftover.what == "" { // a worker could wait forever for a lock that a buyer left
+	if r.leftover.what == "" { // otherwise, a worker could wait forever for the lock that a buyer left
 		if err := j.finishWork(ctx); err != nil {
 			return "", "", err
 		}
@@ -84,7 +84,7 @@ func (r *run) answers() (answers []audit.Answer, _ error) {
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
 			switch {
-			case errors.Is(b.err, gate.ErrRaised): // the event raised this error, so it is no violation; a record of this buyer would be
+			case errors.Is(b.err, gate.ErrRaised): // the event raised this error; only a record of the buyer is a violation
 			case sqlerror.Definite(b.err):
 				a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
 			default:
@@ -164,8 +164,8 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// cleansUp names the buyer of the schedule's only event, if that is a disconnect or a raised error:
-// afterwards, the buyer's process can release its locks. For other events it returns "".
+// cleansUp names the buyer of the schedule's only event, if that is a disconnect or a raised error.
+// After these events, the buyer's process can release its locks. For other events, cleansUp returns "".
 func (j judgement) cleansUp() string {
 	happened := j.r.conductor.Happened()
 	switch {

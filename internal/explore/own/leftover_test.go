@@ -137,7 +137,7 @@ func TestNeverEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.soak {
-				tier.Soak(t, "takes half a minute, so that a slow machine is not the cause")
+				tier.Soak(t, "waits half a minute, so that slow code does not count as endless")
 			}
 			end := make(chan struct{})
 			defer close(end)

@@ -23,8 +23,8 @@ import (
 )
 
 // TestPlanted explores copies of strategies, with and without a mistake. The explorer finds each
-// mistake, and no violation without it. These mistakes need events that break neither a strategy of the
-// catalogue nor a patch of trackrecord/planted.
+// mistake, and no violation without it. Each mistake needs an event that breaks no strategy of the
+// catalogue and no patch of trackrecord/planted.
 func TestPlanted(t *testing.T) {
 	redis := []lockstrategy.Need{lockstrategy.NeedsRedis}
 	enginetest.EachDatabase(t, func(t *testing.T, open func(t *testing.T) *engine.Engine) {
@@ -55,10 +55,10 @@ func TestPlanted(t *testing.T) {
 						t.Skip("an error ends the transaction there, and every further statement is refused (25P02)")
 					}
 					if c.needs != nil && !mistake && e.DB.Name() != dialect.SQLite {
-						tier.Soak(t, "the lock is in Redis, so the search on SQLite covers it")
+						tier.Soak(t, "a lock in Redis works alike with every database, so SQLite is enough")
 					}
 					if e.DB.Name() == dialect.Postgres && (c.needs != nil || !mistake) {
-						tier.Soak(t, "MariaDB runs this search; PostgreSQL runs only those that depend on the database")
+						tier.Soak(t, "a search that make test runs on MariaDB, and that PostgreSQL does not change")
 					}
 					entry := lockstrategy.Entry{Name: "planted", Needs: c.needs, New: func(d lockstrategy.Deps) purchase.Strategy {
 						return c.build(d, mistake)

@@ -92,8 +92,7 @@ func (r *run) Moves(ctx context.Context) (all []move, err error) {
 	}
 }
 
-// Over implements conduct.Subject. It returns true, since a schedule may end without an event when no
-// buyer can move.
+// Over implements conduct.Subject. It returns true, so no event is injected when no buyer can move.
 func (r *run) Over() bool { return true }
 
 // pass lets time pass if no buyer can move and a buyer waits. It returns false if that changed nothing.

@@ -33,7 +33,7 @@ type Runner struct {
 	nap      *nap
 
 	severalAtOnce bool // a buyer may have several commands on the way
-	outlives      bool // a process may continue after its Buy has returned
+	outlives      bool // a buyer's process may continue after Buy has returned
 	stated        bool // the search can compare the states that runs reach, see prepareStates
 
 	firstID int64 // id of the next record at the start of a run; 0: the same in each run
@@ -123,8 +123,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 }
 
 // prepareStates finds out whether the search can compare the states that runs reach. On a database
-// server, it can only if no other client uses the database, since ids must count from the same number in
-// each run.
+// server, no other client may use the database, since ids must count from the same number in each run.
 func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	x.stated = !x.database.Blocks()
 	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
@@ -136,7 +135,8 @@ func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	return err
 }
 
-// innermost returns the strategy inside all wrappers. The stacks of the goroutines name its package.
+// innermost returns the strategy inside all wrappers. Package standstill recognizes the strategy's
+// goroutines by its package.
 func innermost(s purchase.Strategy) purchase.Strategy {
 	if outer, ok := s.(interface{ Around() purchase.Strategy }); ok {
 		return innermost(outer.Around())

@@ -104,7 +104,7 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters wraps each buyer's strategy with the method before. Each process has its own front.
+// counters puts each buyer's strategy behind the front of the Spec. Each process has its own front.
 func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {
@@ -133,7 +133,7 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			unlock()
 		}
 	}
-	if len(x.spec.Strategy.Needs) == 0 { // without lock servers; the commands of a lock on a server show the same events
+	if len(x.spec.Strategy.Needs) == 0 { // if the lock is on a server, its commands already show the events
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {
 				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)

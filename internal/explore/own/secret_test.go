@@ -45,7 +45,7 @@ func TestExactNamesHolders(t *testing.T) {
 }
 
 // TestExactNumbers: exactOf keeps different numbers different. It rounds only the remaining time of a
-// lease, and only for a lock server.
+// lease in the answer of a lock server.
 func TestExactNumbers(t *testing.T) {
 	k := knowledge{r: &run{x: &Runner{}}, names: secrets{}}
 	exact := func(server, text string) string { return k.exactOf(&gate.Op{Server: server}, 1, text) }

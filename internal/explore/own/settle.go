@@ -15,12 +15,12 @@ import (
 type resting struct {
 	r             *run
 	severalAtOnce bool // a buyer may have several commands on the way
-	messages      int  // number of messages when buyer.inside was last determined
-	unblocks      bool // a command sent since the last call of begin may end a wait in the database
+	messages      int  // Pub/Sub messages before this step; if another comes, a waiting buyer may continue
+	unblocks      bool // a command of this step may end another buyer's wait in the database
 }
 
 // looksAtOnce is how many times await asks the server before its first sleep, if commands probably wait.
-// Asking takes about as long as a statement takes to reach the server.
+// The first question can reach the server before a statement that was sent earlier.
 const looksAtOnce = 3
 
 // The scheduler's first sleep lasts firstNap. Each further sleep is twice as long, up to longestNap. A

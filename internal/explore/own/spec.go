@@ -29,5 +29,5 @@ type Spec struct {
 
 // leavesRows reports whether the explorer must wait until the server has purged the deleted rows of a
 // schedule, since they could influence the next one. The wait reduces a hundred runs per second to ten.
-// In 128,000 runs of two buyers it made no difference, so it applies only to more buyers.
+// In 128,000 runs of two buyers the wait made no difference, so it applies only to more buyers.
 func (s Spec) leavesRows() bool { return s.Strategy.Left != nil && s.Parts == 0 && s.Buyers > 2 }

@@ -112,7 +112,7 @@ func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (l
 }
 
 // expire makes every lease expire. If spare is true, it leaves out leases that a watchdog has renewed
-// since passing.age.
+// since the last call of the method age.
 func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
 	r := p.r
 	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())

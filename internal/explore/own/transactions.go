@@ -32,7 +32,7 @@ type transactions struct {
 	every     bool              // the state includes order, since the histories do not cover all locks or views
 }
 
-// A history is a hash of the statements of one transaction, each with the meeting that it found.
+// A history is a hash of the statements of one transaction, each with its meeting.
 type history struct {
 	sum     [sha256.Size]byte
 	reads   bool // it has read without locking, which fixes its snapshot

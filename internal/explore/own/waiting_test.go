@@ -199,7 +199,7 @@ func TestSlowMachine(t *testing.T) {
 	} {
 		t.Run(c.strategy, func(t *testing.T) {
 			if tier.Quick() && c.strategy != "multilock" {
-				t.Skip("a late answer takes 2.2 s; -short has the case that was once lost")
+				t.Skip("a late answer takes 2.2 s; -short runs only the case that once failed")
 			}
 			entry := exploretest.Entry(t, c.strategy)
 			late := &delayed{hooks: map[redis.UniversalClient]bool{}}

@@ -31,7 +31,7 @@ type App struct {
 
 	Ready       string        // a URL that answers below 500 when the program is ready; "": the program is ready when the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
-	IdleWithin  time.Duration // maximum time until a buyer that runs alone is answered, and until the program is idle; without the time in which this process got no processor
+	IdleWithin  time.Duration // maximum time until a buyer that runs alone is answered, and until the program is idle; it does not count while this process gets no processor
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
 	SameHosts   bool // all instances see the same host name, and their process ids may be equal
@@ -49,7 +49,7 @@ type App struct {
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
 	Refused  Answers          // answers that refuse a sale, although their status means a failure
-	Pauses   bool             // the owner states that no buyer relies on its pooled connection in a pause too short to explore
+	Pauses   bool             // the owner states that a pause too short to explore never costs a buyer its pooled connection
 	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
 	Never    []string         // queries that must return no row
 

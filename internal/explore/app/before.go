@@ -20,8 +20,8 @@ import (
 // A Before is a request that each buyer sends before each schedule, such as a login.
 type Before struct {
 	Request
-	Name   string           // the first half of {{login.token}}
-	Values map[string]Value // by the second half of {{login.token}}
+	Name   string           // login in {{login.token}}
+	Values map[string]Value // by name: token in {{login.token}}
 }
 
 // A Value is the place of a text in an answer. Later requests contain that text.

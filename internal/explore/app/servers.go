@@ -133,7 +133,7 @@ func (s *Servers) openMySQL(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	if s.watchers["mysql"], err = connect("1"); err != nil { // the minimum in MySQL
+	if s.watchers["mysql"], err = connect("1"); err != nil { // the shortest lock wait of MySQL, in seconds
 		return err
 	}
 	return s.keep(ctx, "mysql", db, "SELECT VERSION()", mysqlVersion)
@@ -239,7 +239,7 @@ func (s *Servers) Rows(ctx context.Context, protocol, query string, most int) (c
 	return rows(ctx, s.databases[protocol], query, most)
 }
 
-// Keys returns each key of Redis and its value. It fails if there are more than most.
+// Keys returns each key of Redis and its value. It fails if Redis has more keys than the parameter most.
 func (s *Servers) Keys(ctx context.Context, most int) ([][]string, error) {
 	return s.Redis().Values(ctx, most)
 }

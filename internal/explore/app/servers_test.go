@@ -260,7 +260,7 @@ func serverErrors(t *testing.T, s *Servers) {
 
 // held: if another session blocks a reset, the error says so.
 func held(t *testing.T, s *Servers) {
-	tier.Soak(t, "it waits for 10 s")
+	tier.Soak(t, "waits 10 s for a reset that another session blocks")
 	must(t, s.Reset(t.Context()))
 	other, err := Open(t.Context(), elsewhere(s))
 	must(t, err)

@@ -186,7 +186,7 @@ func (v *Value) guess(text, because string, args ...any) {
 
 // Strength of evidence for a kind of server.
 const (
-	weak   = "1" // a dependency, which the program may not use
+	weak   = "1" // a dependency, which the program perhaps does not use
 	fair   = "2" // an example value, or a container next to the program
 	strong = "3" // the program's own setting
 )

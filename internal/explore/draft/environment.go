@@ -47,7 +47,8 @@ var (
 // elsewhere matches variables for web pages, and for services that a sale does not need.
 var elsewhere = regexp.MustCompile(`^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|MAIL|AWS|PUSHER|MEMCACHED|LOG|GRAFANA|PLAYWRIGHT)_`)
 
-// secret matches variables that a program needs to start. anySecret is long enough for most programs.
+// secret matches variables without which a program does not start. anySecret is a value for them, long
+// enough for most programs.
 var secret = regexp.MustCompile(`_SECRET$|^SECRET_KEY(?:_BASE)?$`)
 
 const anySecret = "only-for-the-test-0123456789abcdef" // #nosec G101 -- a value for drafts; no server has it

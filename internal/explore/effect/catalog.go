@@ -77,7 +77,7 @@ type Routine struct {
 	Text          string   // its statements; "": unknown
 	Reads, Writes bool     // it may read or write any table, if its text is unknown
 	Fresh         bool     // each of its statements sees the latest commits
-	Built         bool     // the server has a built-in function with these arguments, which a call without a schema calls
+	Built         bool     // the server has a built-in function with these arguments; a call without a schema runs that
 }
 
 // With analyses a text as the function SQL does, together with the code that it runs. If c is nil, that
@@ -119,8 +119,8 @@ type Uses struct {
 	// two texts with the same Guard run one after the other. "" if there is none.
 	Guard string
 	Scans int // number of statements that read rows without a lock
-	// Snapshots is the number of snapshots from which these statements read, if each statement of a
-	// routine takes its own. A STABLE function uses the snapshot of its caller.
+	// Snapshots is the number of snapshots from which the statements of Scans read, if each statement of
+	// a routine takes its own. A STABLE function uses the snapshot of its caller.
 	Snapshots int
 	Torn      bool // it commits some of its writes earlier than others
 	// TornInside is the value of Torn for a text that begins in an open transaction.

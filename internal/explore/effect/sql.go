@@ -112,8 +112,8 @@ const (
 	outside         // PostgreSQL only: a statement that waits only within a transaction
 )
 
-// Waits reports whether the statement waits at the gate. snapshots reports that the transaction may be
-// above READ COMMITTED in PostgreSQL, where the first statement takes the snapshot for all others.
+// Waits reports whether the statement waits at the gate. snapshots is true if PostgreSQL may run the
+// transaction above READ COMMITTED. Then its first statement takes the snapshot for all others.
 //
 // A statement that does not wait configures the connection (SET NAMES, SET sql_mode, USE) or reads
 // about the server (SELECT @@version, SHOW VARIABLES). No other connection can notice it. SET

@@ -66,8 +66,8 @@ func (s *shortening) replace(from, to int, text string) {
 	s.edits = append(s.edits, edit{from, to, text})
 }
 
-// clause returns the first position after the index from, outside parentheses, at which one of the words
-// stands. It returns the end if there is none.
+// clause returns the position of the first of the words that stands outside parentheses, after a start
+// position (from). It returns the end if there is none.
 func (s *shortening) clause(from int, words ...string) int {
 	depth := 0
 	for i := from; i < len(s.t); i++ {
@@ -131,7 +131,7 @@ func (s *shortening) query() {
 	}
 }
 
-// A named is a table of a statement, and its name there.
+// A named is a table of a statement with its alias.
 type named struct{ name, alias string }
 
 // tablesOf reads a list of tables and joins. It returns false if there is a subquery or a function.

@@ -6,8 +6,8 @@ import (
 )
 
 // guard returns a name for the lock that a statement takes and keeps to the end of the transaction. Two
-// statements get the same name only if they take the same lock. "" if the statement takes none, or if
-// the text has read before.
+// statements get the same name only if they take the same lock. The name is "" if the statement takes no
+// lock, or if the text has read before.
 func (w *walk) guard(t []token, q *query, s place) string {
 	if w.unguards || s.branch || s.stale || w.uses.Guard != "" || w.c.Dialect == MySQL && !w.open || len(q.targets) > 0 && !t[0].is("UPDATE") {
 		return ""

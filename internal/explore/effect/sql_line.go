@@ -76,7 +76,7 @@ func cutLine(line string, size, most int) string {
 	return line
 }
 
-// Placeholders returns the number of values in the statement: each ? of MySQL.
+// Placeholders returns the number of placeholders in the statement, such as each ? of MySQL.
 func Placeholders(sql string, d Dialect) (n int) {
 	all, _ := tokens(sql, d, d == MySQL)
 	for _, t := range all {

@@ -84,9 +84,9 @@ func crosses(a, b []lock) bool {
 	return false
 }
 
-// meets reports whether two locks may be on the same row. A crossing has four locks; other is the table
-// of the other two. If all four are on one table, only known rows count, since the order of unknown rows
-// is unknown, too.
+// meets reports whether two of a crossing's four locks may be on the same row. other is the table of the
+// remaining two. If all four are on one table, only known rows count, since the order of unknown rows is
+// unknown, too.
 func meets(a, b lock, other string) bool {
 	known := a.row != "" && b.row != ""
 	return a.table == b.table && (known && a.row == b.row || !known && a.table != other)

@@ -140,7 +140,7 @@ func (d Dialect) looks(t []token) bool {
 // clauses are words that are never an alias.
 var clauses = set("where group having order into for lock union except intersect procedure window from limit fetch offset")
 
-// item returns the number of tokens of the first item that looks accepts; 0 if it accepts none.
+// item returns the number of tokens of the first item, if the method looks accepts it; 0 otherwise.
 func (d Dialect) item(t []token) int {
 	if len(t) == 0 {
 		return 0

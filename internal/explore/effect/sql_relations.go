@@ -6,8 +6,8 @@ import (
 )
 
 // Relations returns the tables and views that the text names, in lower case, without quotes and schema,
-// each once. It may also return other names, such as the alias of a subquery. A text longer than 1 MiB
-// has none.
+// each once. It may also return other names, such as the alias of a subquery. For a text longer than
+// 1 MiB it returns none.
 func Relations(sql string, d Dialect) (names []string) {
 	if len(sql) > longest {
 		return nil

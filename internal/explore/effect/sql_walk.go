@@ -504,7 +504,7 @@ func (w *walk) run(r *Routine, s place) {
 	}
 }
 
-// first adds the name of some code to Runs, before the names of the code that it has run itself.
+// first adds the name of a routine or trigger to Runs, before the names of the code that it runs.
 func (w *walk) first(at int, what string) {
 	if !slices.Contains(w.uses.Runs, what) {
 		w.uses.Runs = slices.Insert(w.uses.Runs, at, what)

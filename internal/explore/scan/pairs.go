@@ -98,7 +98,7 @@ func pairs(requests []Request) (all []Pair) {
 
 // pair decides whether two requests can conflict, from the tables and keys that each uses when it runs
 // alone. Beside another request, each behaves as it does alone until one of its commands reads data that
-// the other has written, or meets a lock of the other. Up to there, the runs alone show every command of
+// the other has written, or meets a lock of the other. Until then, the runs alone show every command of
 // both. Two reads never conflict, nor do two checks of a foreign key. An ignored command can conflict
 // with a step of the other request, but not with its ignored commands: by ignore in oversell.yaml, the
 // program's owner declares that their order does not matter.

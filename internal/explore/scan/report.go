@@ -46,7 +46,7 @@ func isVerdict(v verdict.Verdict) func(verdict.Verdict) bool {
 	return func(other verdict.Verdict) bool { return other == v }
 }
 
-// open returns a line for each request and pair that is not completely explored, with what to do. All
+// open returns a line for each request and pair that is not completely explored, with what to do. Those
 // that the scan did not reach share one line.
 func (r Report) open() (requests, pairs []string) {
 	notRun := 0

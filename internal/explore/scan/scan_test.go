@@ -58,7 +58,7 @@ func TestScan(t *testing.T) {
 
 // TestScanInput: for each mistake, one line says what to do.
 func TestScanInput(t *testing.T) {
-	tier.Soak(t, "TestUnproven and TestFormats cover these mistakes")
+	tier.Soak(t, "TestUnproven and TestFormats cover the same mistakes in the input of a scan")
 	t.Parallel()
 	for _, c := range []struct {
 		name    string

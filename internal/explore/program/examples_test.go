@@ -122,7 +122,7 @@ func TestApp(t *testing.T) {
 	for _, c := range appCases {
 		t.Run(c.name(), func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test searches other programs")
+				tier.Soak(t, "make test searches only some of the example programs")
 			}
 			c.found(t, c.search(t))
 		})

@@ -39,7 +39,7 @@ var leftOut = regexp.MustCompile(`left out: (\d+) commands`)
 // TestAppFold: if two buyers send 98 commands each, the text shows only those that matter for the race,
 // with short statements. --verbose and JSON contain all commands.
 func TestAppFold(t *testing.T) {
-	tier.Soak(t, "starts programs and servers; the tests of internal/explore/fold cover it")
+	tier.Soak(t, "starts programs and servers; internal/explore/fold tests how steps are left out")
 	t.Parallel()
 	file := wideShop(t)
 	dir := t.TempDir()

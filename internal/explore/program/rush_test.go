@@ -101,7 +101,7 @@ func TestVerifyAppRushBreaks(t *testing.T) {
 
 // TestVerifyAppSerial: a burst is inconclusive if no commands of two buyers overlapped.
 func TestVerifyAppSerial(t *testing.T) {
-	tier.Soak(t, "TestCrowd of internal/explore/target covers a burst without overlap")
+	tier.Soak(t, "TestCrowd of internal/explore/target covers buyers whose commands do not overlap")
 	t.Parallel()
 	code, r, stderr := verified(t, "serial.yaml", "--repeat", "1")
 	c := roundsOf(t, r.Rush, 1)[0]

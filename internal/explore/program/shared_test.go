@@ -130,8 +130,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestScattered: while a buyer waits for the answer of a second pool, the first pool can lend the
-// connection with the buyer's transaction to another buyer. A program that keeps the connection is
+// TestScattered: while a buyer waits for an answer on a second pool's connection, the first pool can give
+// the connection with the buyer's transaction to another buyer. A program that keeps the connection is
 // correct.
 func TestScattered(t *testing.T) {
 	tier.Soak(t, "a long search of a program")
@@ -150,8 +150,8 @@ func TestScattered(t *testing.T) {
 	}
 }
 
-// TestAppPooler: a program takes a session lock behind PgBouncer. If PgBouncer lends connections per
-// transaction, the program may release the lock on another connection. If PgBouncer also takes the
+// TestAppPooler: a program takes a session lock behind PgBouncer. If each transaction gets any connection
+// of PgBouncer, the program may release the lock on another connection. If PgBouncer also takes the
 // oldest connection first, the search finds a sale without the lock.
 func TestAppPooler(t *testing.T) {
 	tier.Soak(t, "needs PgBouncer")
@@ -192,7 +192,7 @@ pool_mode = %s
 	}
 }
 
-// TestPauses: while a buyer pauses in the program, the pool may lend another buyer the connection that
+// TestPauses: while a buyer pauses in the program, the pool may give another buyer the connection that
 // holds the lock. A program that keeps its connection is correct.
 func TestPauses(t *testing.T) {
 	tier.Soak(t, "no other test has it: a replay of a pause in a program")

@@ -144,7 +144,7 @@ func TestAppWithoutRules(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test has two of these")
+				tier.Soak(t, "make test searches only two of the programs")
 			}
 			code, r, stderr := search(t, c.shop.file(t))
 			if r.Witness != nil {
@@ -160,7 +160,7 @@ func TestAppWithoutRules(t *testing.T) {
 // TestAppRuleAboutAnswers: the explorer checks a rule about answers only after all buyers have answers.
 // --app-check rejects a rule that is broken after the reset, or if the buyers come one after the other.
 func TestAppRuleAboutAnswers(t *testing.T) {
-	tier.Soak(t, "no other test has it: when a search of a program checks such a rule")
+	tier.Soak(t, "no other test has it: when a search checks a rule about answers")
 	t.Parallel()
 	sound := []string{"UPDATE items SET stock = stock - 1 WHERE id = 1 AND stock > 0"}
 	for rule, says := range map[string]string{
@@ -224,7 +224,7 @@ func TestAppDivided(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.quick {
-				tier.Soak(t, "make test runs three of these")
+				tier.Soak(t, "make test searches only three of the programs")
 			}
 			code, r, stderr := search(t, c.shop.file(t))
 			if runs := strings.Contains(stderr, "which runs procedure"); runs && strings.Contains(stderr, "add --overlap") {
@@ -296,7 +296,7 @@ const rowsBuyers = "buyers:\n  - POST http://127.0.0.1:8080/buy?1,2\n  - POST ht
 // TestAppRows: in the search of a long program on PostgreSQL, commands on different rows commute. Here
 // a trigger writes a row that both buyers use, although no statement names it. If the search ignored
 // the trigger, it would leave out the schedule that breaks the rule. Without the savepoints, the same
-// shop is too short for this reduction, and must give the same result.
+// shop sends too few commands for this reduction, and must give the same result.
 func TestAppRows(t *testing.T) {
 	tier.Soak(t, "a search of a program with 100 commands")
 	t.Parallel()
@@ -334,7 +334,7 @@ func padding() (all []string) {
 // of rows as without it. The padding turns the comparison on. About a third of the possible final
 // states break the rule, so the rule shows which of them a search reaches.
 func TestAppRowsAtRandom(t *testing.T) {
-	tier.Soak(t, "60 searches")
+	tier.Soak(t, "60 searches of random programs")
 	t.Parallel()
 	statements := []string{
 		"UPDATE items SET seen = seen * 3 + {0} WHERE id = %s",

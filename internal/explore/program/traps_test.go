@@ -60,7 +60,7 @@ func TestTraps(t *testing.T) {
 // output format says so, and the exit code is 3. For a function that only reads, the result contains a
 // note.
 func TestAppCompound(t *testing.T) {
-	tier.Soak(t, "TestAppDivided covers the same exit code")
+	tier.Soak(t, "TestAppDivided also checks exit code 3")
 	t.Parallel()
 	file := trap(t, "calls")
 	page := filepath.Join(t.TempDir(), "app.md")
@@ -88,7 +88,7 @@ func TestAppCompound(t *testing.T) {
 // TestAppGivesUp: if a buyer tries more often than --tries allows, and then continues without the lock,
 // the search is incomplete. If the program then refuses the buyer, the search is complete.
 func TestAppGivesUp(t *testing.T) {
-	tier.Soak(t, "five searches; retry.TestGaveUp covers the rule")
+	tier.Soak(t, "five searches; TestGaveUp of internal/explore/target/retry covers buyers that give up")
 	t.Parallel()
 	for _, c := range []struct {
 		mode, says string

@@ -49,7 +49,7 @@ func TestEveryStrategy(t *testing.T) {
 	tier.Test(t, "a search of each strategy under each event")
 	eachDatabase(t, func(t *testing.T, database string, open func(*testing.T, lockstrategy.Entry) *engine.Engine) {
 		if database != dialect.SQLite {
-			tier.Soak(t, "make test runs these searches on SQLite")
+			tier.Soak(t, "make test runs the searches only on SQLite")
 		}
 		for _, entry := range lockstrategy.All() {
 			if explore.Ungated(entry) != "" {
@@ -61,7 +61,7 @@ func TestEveryStrategy(t *testing.T) {
 					t.Skip(why)
 				}
 				if entry.Promised(promise.TwoProcesses, e.Database) == "" {
-					t.Skip("two processes are promised nothing")
+					t.Skip("the catalogue promises nothing for two processes")
 				}
 				for _, c := range conditions() {
 					t.Run(c.name, func(t *testing.T) { keepsPromise(t, e, entry, c) })
@@ -133,13 +133,13 @@ func keepsPromise(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, c co
 	c.config(&config)
 	elsewhere := slices.Contains(entry.Needs, lockstrategy.NeedsRedis) || slices.Contains(entry.Needs, lockstrategy.NeedsRedlock)
 	if elsewhere && e.DB.Name() != dialect.SQLite {
-		tier.Soak(t, "SQLite runs this search, with the same Redis")
+		tier.Soak(t, "the lock is in Redis, so the search on SQLite is enough")
 	}
 	if len(config.Events) == 1 && !config.Shared && explored(entry, config.Events[0], e.DB.Name()) {
-		tier.Soak(t, "TestStrategies covers this event with the same bound")
+		tier.Soak(t, "TestStrategies searches the strategy with the same event and bound")
 	}
 	if c.name == raiseInOne && len(entry.Needs) > 0 {
-		tier.Soak(t, "the lock is on a server, so the search with two processes covers it")
+		tier.Soak(t, "the lock is on a server, so the search with two processes is enough")
 	}
 	if config.Shared && entry.WritesLater {
 		t.Skip("one worker writes the orders of all buyers of a process, so its commands belong to no buyer")

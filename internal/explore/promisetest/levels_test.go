@@ -41,7 +41,7 @@ func TestAboveReadCommitted(t *testing.T) {
 				if c, want := lockstrategy.BrokenBy(entry, on.level.Name); c != "" {
 					event := explore.Event(strings.TrimPrefix(string(c), "explore-"))
 					t.Run(entry.Name+"+"+string(event), func(t *testing.T) {
-						tier.Soak(t, "takes no database lock; make test searches it on MariaDB and at READ COMMITTED")
+						tier.Soak(t, "make test searches the strategies with an event on MariaDB and at READ COMMITTED")
 						exploretest.Check(t, on.engine, entry, exploretest.Expectation{
 							Strategy: entry.Name, Events: []explore.Event{event}, Want: want, Config: bound(1),
 						})

@@ -73,7 +73,7 @@ func promises() []exploretest.Expectation {
 		row("none", nil, verdict.Oversold, nil, ""),
 		row("transaction", nil, verdict.Oversold, nil, "server"),
 		row("transaction", nil, verdict.Holds, bound(2), "sqlite"),
-		long("902 schedules on SQLite; the row before has those of at most two preemptions", row("transaction", nil, verdict.Holds, nil, "sqlite")), // the database rejects a stale snapshot
+		long("902 schedules; make test runs those with at most two preemptions", row("transaction", nil, verdict.Holds, nil, "sqlite")), // the database rejects a stale snapshot
 		row("early-unlock", nil, verdict.Oversold, nil, ""),
 		row("early-unlock", nil, verdict.Oversold, shared, ""),
 		row("mutex", nil, verdict.Oversold, nil, ""), // two processes
@@ -96,7 +96,7 @@ func promises() []exploretest.Expectation {
 		row("check-after", explore.Events(false), verdict.Holds, few(1, 1), ""),
 		long("several events in one schedule, at every step; the row before has one of them", row("check-after", explore.Events(false), verdict.Holds, bound(2), "")),
 		row("serializable", nil, verdict.Holds, bound(2), ""),
-		long("902 schedules on SQLite; the row before has those of at most two preemptions", row("serializable", nil, verdict.Holds, nil, "")),
+		long("902 schedules; make test runs those with at most two preemptions", row("serializable", nil, verdict.Holds, nil, "")),
 		row("serializable", explore.Events(false), verdict.Holds, few(1, 1), ""),
 		long("several events in one schedule, at every step; the row before has one of them", row("serializable", explore.Events(false), verdict.Holds, bound(2), "")),
 		row("named-lock", nil, verdict.Holds, nil, "server"),
@@ -207,7 +207,7 @@ func TestStrategies(t *testing.T) {
 			named[want.Name()] = true
 			t.Run(want.Name(), func(t *testing.T) {
 				if !runsOn(want, database) {
-					t.Skipf("the row is of %s, and this is %s", want.On, database)
+					t.Skipf("the row is for %s, and this is %s", want.On, database)
 				}
 				tier.Soak(t, want.Soak)
 				if database == dialect.SQLite && len(want.Events) == 0 && want.Config == nil && !tier.Quick() {

@@ -76,11 +76,11 @@ func testWitness(t *testing.T, strategy string, w lockstrategy.WitnessSearch, pa
 func testWitnessSearch(t *testing.T, args []string, w lockstrategy.WitnessSearch, line string) {
 	switch {
 	case golden.Updating():
-		t.Skip("it writes, and checks nothing")
+		t.Skip("with -update, the test only writes the page")
 	case slices.Contains(args, "--first"):
-		t.Skip("it ends at the first that breaks, which need not be the one shown")
+		t.Skip("the search ends at the first violation, which the page need not show")
 	}
-	tier.Soak(t, cmp.Or(w.Long, "the replay shows that it still breaks, and TestVerifyQuick searches the strategy"))
+	tier.Soak(t, cmp.Or(w.Long, "the page's replay still breaks, and TestVerifyQuick searches the strategy"))
 	_, found, stderr := shopExplore(t, append(args, "--budget", "10m")...)
 	if !strings.Contains(found, "--replay "+line+"\n") {
 		t.Errorf("shop explore %s finds another:\n%s%s", strings.Join(args, " "), found, stderr)

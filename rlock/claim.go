@@ -15,7 +15,7 @@ import (
 type claim struct {
 	lock   *Lock
 	slot   *slot
-	ctx    context.Context // the caller's, with the holder; the lease's context is its child
+	ctx    context.Context // the caller's context, with the holder; parent of the lease's context
 	shared bool            // the caller supplied the holder, which others may be using
 	denied bool            // Redis has refused the lock in this call
 	request

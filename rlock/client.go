@@ -60,8 +60,8 @@ func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 }
 
 // Close stops every watchdog and the subscription. Waiters and new calls return ErrClosed, and the
-// contexts of leases end with that cause. Close does not free held locks, because their sections
-// may still run. Unlock works as before, and a lock that is not unlocked expires. The error is
+// contexts of leases end with that cause. Close does not free held locks: a critical section may
+// still run. Unlock works as before, and a lock that is not unlocked expires. The error is
 // always nil.
 func (c *Client) Close() error {
 	c.mu.Lock()

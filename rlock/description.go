@@ -7,7 +7,7 @@ type Role string
 const (
 	RoleAcquire  Role = "acquire"  // takes the lock, or fails to
 	RoleRenew    Role = "renew"    // extends the holder's lease
-	RoleRelease  Role = "release"  // frees the lock, or one hold of it
+	RoleRelease  Role = "release"  // frees the lock, or undoes one reentry
 	RoleHandover Role = "handover" // gives the lock to another holder, which the script's arguments name
 	RoleChange   Role = "change"   // changes something else
 )

@@ -9,7 +9,7 @@ const (
 	Acquired Kind = "acquired" // a lease was granted, the first or a reentrant one
 	Renewed  Kind = "renewed"  // the watchdog extended it
 	Lost     Kind = "lost"     // the contexts of its leases ended with ErrLost
-	Released Kind = "released" // the last hold was given back
+	Released Kind = "released" // the holder's last lease was unlocked
 )
 
 // An Event is for metrics, logs and tests.

@@ -23,7 +23,7 @@ type slotKey struct {
 	name   string
 }
 
-// NewHolder returns a holder that holds nothing.
+// NewHolder returns a holder that holds no lock.
 func NewHolder() *Holder {
 	// Java reads a thread's id as a positive long.
 	return &Holder{id: rand.Uint64() >> 1}
@@ -52,9 +52,9 @@ type slot struct {
 	holder *Holder
 	key    slotKey
 	field  string
-	busy   chan struct{} // a mutex for current and for the commands on the field
+	busy   chan struct{} // a mutex for current and for the commands on the holder's field in Redis
 
-	current *hold // nil if the holder holds nothing; a hold is a user of the slot
+	current *hold // nil: the holder does not have the lock; otherwise Holder.slots keeps the slot
 }
 
 // enter finds or makes the slot. leave must follow.
@@ -67,8 +67,8 @@ func (h *Holder) enter(c *Client, name string) *slot {
 	})
 }
 
-// join is like enter, for a caller that already knows the slot. The slot may have no users any more: a
-// lease still knows it after Unlock.
+// join is like enter, for a caller that already knows the slot. After Unlock, Holder.slots may have
+// dropped a slot that a lease still knows; join then adds it again.
 func (s *slot) join() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *slot) leave() {
 	s.holder.slots.Release(s.key)
 }
 
-// hold sets slot.current; nil means that the holder holds nothing. Call it between begin and end.
+// hold sets slot.current; nil means that the holder does not have the lock. Call it between begin and end.
 func (s *slot) hold(h *hold) {
 	switch before := s.current; {
 	case before == nil && h != nil:
@@ -92,7 +92,7 @@ func (s *slot) hold(h *hold) {
 	s.current = h
 }
 
-// begin waits until no other goroutine uses the field. If it returns true, the caller must call end.
+// begin waits until no other goroutine uses the slot. If it returns true, the caller must call end.
 func (s *slot) begin(ctx context.Context) bool {
 	select {
 	case s.busy <- struct{}{}:

@@ -46,8 +46,8 @@ func (l *Lease) Holder() string { return l.hold.slot.field }
 // unlocked nor known to be lost. Lock.HoldCount asks Redis.
 func (l *Lease) HoldCount() int { return l.hold.held() }
 
-// Unlock gives the hold back, and with the last hold the lock. Before that, the context of the
-// lease ends and its watchdog stops; no renewal can follow.
+// Unlock ends the lease. With the holder's last lease, it frees the lock. Before that, the context of
+// the lease ends and its watchdog stops; no renewal can follow.
 //
 // The error is ErrNotHeld if the lease was already unlocked or lost. Unlock then changes nothing,
 // even if another lease has the lock. If ctx ends first, the error wraps ErrNoAnswer and the cause. The lock is
@@ -96,8 +96,8 @@ func (l *Lease) unlock(ctx context.Context) error {
 	return nil
 }
 
-// release gives a hold back. It returns false if there is none. With the last hold the lock goes to
-// the next waiter of this process, if it is that waiter's turn.
+// release ends one of the holder's leases in Redis. It returns false if there is none. With the last
+// lease, the lock goes to the next waiter of this process, if it is that waiter's turn.
 func (l *redisLock) release(ctx context.Context, field string, left int) (bool, error) {
 	if left == 0 && l.kind != fair {
 		if line, successor := l.client.chooseSuccessor(l.keys.lock, field); successor != nil {

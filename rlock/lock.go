@@ -37,8 +37,8 @@ func (c *Client) NewLock(name string) *Lock { return &Lock{redisLock{c, plain, n
 // LeaseTime asks for a lease without one.
 //
 // The lease belongs to ctx: its context is a child of ctx, and its watchdog stops when ctx ends. If
-// the section may take longer than the wait, limit the wait with Wait and not with a deadline of
-// ctx.
+// the critical section may take longer than the wait, limit the wait with Wait and not with a
+// deadline of ctx.
 //
 // Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended; ErrNoAnswer;
 // ErrBadName; ErrBadSlots; ErrBadTTL; ErrClosed; errors of Redis, wrapped. After each of them the

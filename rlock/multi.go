@@ -80,7 +80,7 @@ func notObtained(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotObtained, err)
 }
 
-// round makes one attempt to take all locks. If it fails, it has none.
+// round makes one attempt to take all locks. If the attempt fails, round keeps no lock.
 func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, options []Option) (*MultiLease, error) {
 	leases := make([]*Lease, 0, len(m.locks))
 	for _, lock := range m.locks {
@@ -170,7 +170,7 @@ func (m *MultiLease) Context() context.Context { return m.ctx }
 func (m *MultiLease) Leases() []*Lease { return m.leases }
 
 // Unlock gives all locks back, the last one first, and returns the joined errors of Lease.Unlock. If
-// ErrNotHeld is among them, another holder may have been in the section.
+// ErrNotHeld is among them, another holder may have been in the critical section.
 func (m *MultiLease) Unlock(ctx context.Context) error {
 	m.cancel(context.Canceled)
 	var errs []error

@@ -156,7 +156,7 @@ func wakesByMessage(t *testing.T, b *bench, name, channel string, release func()
 // TestRedisson: the real Redisson and rlock exclude and wake each other, with every kind of lock that
 // both implement. redisson/pom.xml names the version.
 func TestRedisson(t *testing.T) {
-	tier.Soak(t, "needs Maven Central; TestWire and TestFairWire see the same format")
+	tier.Soak(t, "needs Maven Central; TestWire and TestFairWire check the keys and messages")
 	b, _ := ownServer(t)
 	java := startJava(t, b.addr)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)

@@ -12,7 +12,7 @@ import (
 
 const (
 	// linger is how long a channel stays subscribed after its last waiter has left, since another
-	// one is likely to come.
+	// waiter is likely to come.
 	linger = time.Second
 	// pingEvery is how often a silent subscription is pinged. If a ping has no answer by the next
 	// one, the subscription is replaced.
@@ -35,7 +35,7 @@ type subscriber struct {
 	kick  chan struct{} // capacity 1: topics changed
 
 	mu     sync.Mutex
-	topics keyed.Map[string, *topic] // by channel; each waiter is a user, and so is the linger after the last waiter
+	topics keyed.Map[string, *topic] // by channel; a topic stays while a waiter uses it, and for linger afterwards
 	pubsub *redis.PubSub             // nil until the first waiter comes
 	heard  bool                      // something arrived since the last PING
 }
@@ -48,7 +48,7 @@ type topic struct {
 	// Guarded by subscriber.mu.
 	asked     bool // SUBSCRIBE was sent
 	confirmed bool
-	expiry    Timer // ends the linger: the topic's use after the last waiter has left; nil when there is none
+	expiry    Timer // fires when linger is over; nil if it does not run
 }
 
 func newSubscriber(rdb redis.UniversalClient, clock Clock) *subscriber {
@@ -93,7 +93,7 @@ func (s *subscriber) leave(t *topic, after time.Duration) {
 	t.expiry = timer
 }
 
-// endLinger ends the use that the last waiter left behind, if there is one. The caller holds s.mu.
+// endLinger stops the timer of linger, if it runs, and ends that use of the topic. The caller holds s.mu.
 func (s *subscriber) endLinger(t *topic) {
 	if t.expiry == nil {
 		return

@@ -19,7 +19,7 @@ type Verdict string
 const (
 	Holds        Verdict = "holds"
 	Breaks       Verdict = "breaks"
-	NotClaimed   Verdict = "not claimed"  // the lock does not claim it; Result.Seen is the observation
+	NotClaimed   Verdict = "not claimed"  // the lock does not claim the property; Result.Seen is the observation
 	Unchecked    Verdict = "unchecked"    // a hook is missing
 	Inconclusive Verdict = "inconclusive" // the machine was too busy, or there was no contention
 )
@@ -151,7 +151,7 @@ func (c Check) once(ctx context.Context, s Subject) Result {
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-done: // it noticed the end of its context
+	case r := <-done: // the check noticed the end of its context
 		return r
 	case <-time.After(10 * time.Second):
 		return breaks("it did not return within 10 s of the end of its context")

@@ -17,8 +17,8 @@ import (
 const childEnv = "LOCKTEST_CHILD"
 
 // Child does the work of a child process of Measure and exits. In any other process it returns at
-// once. Call it first in main or TestMain, with a function that makes a Subject from its Spec. Only
-// Connect of that Subject is used.
+// once. Call it first in main or TestMain, with a function that makes a Subject from its Spec. Child
+// uses only Connect of that Subject.
 //
 //	func TestMain(m *testing.M) {
 //		locktest.Child(func(spec string) (locktest.Subject, error) { return subject(spec), nil })

@@ -108,8 +108,8 @@ func (s shares) total() int {
 
 func (s shares) ratio() float64 { return float64(s.longest) / float64(max(s.median, 1)) }
 
-// closedLoop lets n contenders ask repeatedly until there were enough grants in total and the time
-// least has passed, for at most 10 s. A lock in memory gives 400 grants in 2 ms. Without the minimum
+// closedLoop lets n contenders ask repeatedly until there were enough grants in total and a minimum time
+// (least) has passed, for at most 10 s. A lock in memory gives 400 grants in 2 ms. Without the minimum
 // time, such a lock would seem to starve a contender that the scheduler stops for a millisecond.
 func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants int64, least time.Duration) (shares, error) {
 	short, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -257,7 +257,7 @@ func ready(ctx context.Context, s Subject, t task) (Client, error) {
 
 // contend lets the task's contenders ask until its time is over.
 func contend(ctx context.Context, c Client, t task) (tally, error) {
-	// No deadline: some locks shorten their lease to it.
+	// No deadline here: some locks would shorten their lease to the deadline.
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timer := time.AfterFunc(t.For, cancel)

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 )
 
-// A book is the content of the servers: each column of each row of each table, and the
-// bystander's keys in Redis. The learner's code may use all other keys.
+// A book is the content of the servers: each column of each row of each table, and the keys in Redis
+// of a product that no buyer asks for. The learner's code may use all other keys.
 type book map[string]string
 
 // The shop's two tables. The book contains the rows of all other tables unchanged.

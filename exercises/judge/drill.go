@@ -23,7 +23,7 @@ type drill struct {
 	held    chan struct{} // closed when the first buyer is stopped
 	let     chan struct{} // closed to let the first buyer continue
 	once    sync.Once
-	asked   chan int // number of each buyer that has found that it must wait
+	asked   chan int // receives the number of each buyer that must wait
 	mu      sync.Mutex
 	waiting map[int]bool
 }

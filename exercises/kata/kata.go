@@ -4,7 +4,7 @@
 //	func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
 //
 // It is a thin layer over this project's own packages, so an exercise judges the same code that the
-// shop runs on. It judges nothing itself; exercises/judge does.
+// shop runs on. Package exercises/judge is the judge.
 //
 // Buyers of one process share the fields of the value that New returns. The judge rejects variables
 // of the package: its shops run in one process and would share them, and real shops do not.

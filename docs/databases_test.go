@@ -136,7 +136,7 @@ func joined(sign string, conditions []promise.Condition) string {
 	return strings.Join(texts, ", ")
 }
 
-// difference lists the conditions in only one of two lists: "+" for the other list, "-" for single.
+// difference lists the conditions that are in only one of two lists: "-" marks those of the first list.
 func difference(single, other []promise.Condition) string {
 	only := func(in, out []promise.Condition) []promise.Condition {
 		return slices.DeleteFunc(slices.Clone(in), func(c promise.Condition) bool { return slices.Contains(out, c) })

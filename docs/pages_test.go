@@ -113,10 +113,10 @@ func TestArticles(t *testing.T) {
 		words, want := strings.Fields(r[1]), r[2]
 		t.Run(r[1], func(t *testing.T) {
 			if words[0] != "shop" || slices.Contains(words, "local") {
-				tier.Soak(t, "the rows that need servers or the Go tool")
+				tier.Soak(t, "the articles with a command that needs servers or the Go tool")
 			}
 			if want == ", 0 violations" {
-				tier.Soak(t, "internal/explore/promisetest runs these searches")
+				tier.Soak(t, "internal/explore/promisetest runs the same searches")
 			}
 			t.Parallel()
 			switch words[0] {
@@ -191,7 +191,7 @@ func TestChooseMarks(t *testing.T) {
 
 // TestGuideDiagram: explore --app draws the diagram of test-your-shop.md.
 func TestGuideDiagram(t *testing.T) {
-	tier.Soak(t, "a search of a program for the page")
+	tier.Soak(t, "searches a program for the diagram of test-your-shop.md")
 	t.Parallel()
 	want := shoptest.Block(t, "guides/test-your-shop.md", "sequenceDiagram")
 	file := shoptest.Example(t, "node/naive.yaml")
@@ -202,7 +202,7 @@ func TestGuideDiagram(t *testing.T) {
 
 // TestGuideTarget: the example in Python oversells as test-your-shop.md shows, but not with its lock.
 func TestGuideTarget(t *testing.T) {
-	tier.Soak(t, "starts the example in Python")
+	tier.Soak(t, "starts the Python example of test-your-shop.md")
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -65,7 +65,7 @@ func transcripts(page string) (all []transcript) {
 
 var (
 	varies = regexp.MustCompile(`[0-9][0-9.,]*~`)
-	spaces = regexp.MustCompile(`[\s─┼┌┐└┘├┤┬┴]+`) // the width of a rule depends on the numbers above
+	spaces = regexp.MustCompile(`[\s─┼┌┐└┘├┤┬┴]+`) // the width of a table's lines depends on its numbers
 )
 
 // pattern returns an expression that matches the plainText of the output on the page.

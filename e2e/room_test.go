@@ -93,7 +93,7 @@ func TestRoomPage(t *testing.T) {
 	phone.fits()
 }
 
-// TestRoomRestart: phones and panel continue after their shop restarts.
+// TestRoomRestart: the phones and the leader's panel continue after their shop restarts.
 func TestRoomRestart(t *testing.T) {
 	s := startShop(t)
 	leader, phone := open(t, s, "/room/screen"), open(t, s, "/room")

@@ -15,7 +15,7 @@ type patch struct {
 	name, file string
 
 	class       string // number of the bug's class; "control" is harmless
-	area        string // a family of strategies, or the room
+	area        string // a family of strategies, or the classroom
 	description string // description of the bug, for the table
 	source      string // source of the idea
 	run         []string

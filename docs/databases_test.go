@@ -108,7 +108,7 @@ func topologies() string {
 			var changes []string
 			for _, e := range lockstrategy.All() {
 				if !slices.Contains(e.Needs, lockstrategy.NeedsRedis) || waits && !e.Confirms || e.Promise[promise.Rush] != verdict.Holds {
-					continue // a strategy that every rush breaks is also broken here
+					continue // a strategy that every rush breaks needs no row here
 				}
 				on := e
 				if waits {

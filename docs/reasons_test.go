@@ -28,7 +28,7 @@ func firstCells(t *testing.T, page, heading string) (all []string) {
 	for _, row := range regexp.MustCompile(`(?m)^\| ([^|]+) \|`).FindAllStringSubmatch(section, -1) {
 		all = append(all, row[1])
 	}
-	return all[1:] // without the header; the expression does not match the line below it
+	return all[1:] // without the header; the expression does not match the separator below the header
 }
 
 // TestReasons: docs/design/explorer.md lists exactly the reasons of an incomplete search.

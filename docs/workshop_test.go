@@ -211,7 +211,7 @@ func freePort(t *testing.T) string {
 func TestTranscribedPages(t *testing.T) {
 	tier.Test(t, "the pages are run by the built program")
 	t.Parallel()
-	if _, err := exec.LookPath("npm"); err == nil { // otherwise make workshop installs the modules while other tests use them
+	if _, err := exec.LookPath("npm"); err == nil { // install now; otherwise make workshop installs the modules while other tests use them
 		shoptest.NodeModules(t)
 	}
 	port := freePort(t)

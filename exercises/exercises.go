@@ -22,7 +22,7 @@
 //  4. Run go test ./internal/teach/exercise -run 'TestJudged/Sources/NN-NAME'. The reference must
 //     pass, and each mistake must fail in the expected words.
 //  5. For another language, add NN-NAME/LANGUAGE/ with app.yaml, start/, solution/ and
-//     wrong/NAME.patch, and a part of languages in exercise.yaml. Then run
+//     wrong/NAME.patch, and an entry under languages in exercise.yaml. Then run
 //     go test ./internal/teach/exercise -run 'TestExercisePrograms/NN-NAME'.
 package exercises
 
@@ -63,7 +63,7 @@ type Exercise struct {
 	Searches []Search `yaml:"searches"` // in this order; the first finding ends the check
 	Line     bool     `yaml:"line"`     // buyers must be served in the order of arrival
 	Group    int      `yaml:"group"`    // maximum transactions for ten buyers at once; 0: unlimited
-	Keyed    bool     `yaml:"keyed"`    // the crowd sends idempotency keys, and each order several times
+	Keyed    bool     `yaml:"keyed"`    // the buyers send idempotency keys, and repeat each order
 	Basket   bool     `yaml:"basket"`   // orders have several products
 	Faults   []string `yaml:"faults"`   // shop verify injects these with --engine local
 	Hints    []string `yaml:"hints"`
@@ -87,8 +87,8 @@ type Language struct {
 
 // A Search configures one search of the explorer.
 type Search struct {
-	Buyers   int      `yaml:"buyers"`   // 0 is 2
-	Stock    int64    `yaml:"stock"`    // 0 is 1
+	Buyers   int      `yaml:"buyers"`   // 0 means 2
+	Stock    int64    `yaml:"stock"`    // 0 means 1
 	Events   []string `yaml:"events"`   // each may happen once, at any step
 	Bound    *int     `yaml:"bound"`    // maximum preemptions; nil: unlimited
 	Shared   bool     `yaml:"shared"`   // all buyers in one process

@@ -83,7 +83,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		handOver        time.Duration // of the first round, which cancels no waiter
 	)
 	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
-		apart := handOver * time.Duration(rounds*17%53-20) / 20 // over the rounds, the whole span in an irregular order
+		apart := handOver * time.Duration(rounds*17%53-20) / 20 // the rounds cover the whole span, in an irregular order
 		had, took, err := tr.hangUp(ctx, clients, apart, rounds == 0)
 		if err != nil {
 			return breaks("round %d: %v", rounds, err)
@@ -99,7 +99,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		}
 		rounds++
 	}
-	if granted < 2 { // the first round was not canceled
+	if granted < 2 { // only the first round, which cancels no waiter, got the lock
 		return inconclusive("none of %d waiters that hung up from %s before the Unlock to 1.6 times as long after it had the lock", rounds-1, round(handOver))
 	}
 	return holds("%d waiters hung up from %s before the Unlock to 1.6 times as long after it, %d of them had the lock; it was free after each",

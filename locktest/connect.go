@@ -26,7 +26,7 @@ func (f function) Lock(ctx context.Context, name string) (Lease, error) {
 // Close implements Client.
 func (function) Close() error { return nil }
 
-// A release is a Lease that a function ends.
+// A release is a Lease with a function as its Unlock.
 type release func(context.Context) error
 
 // Unlock implements Lease.

@@ -13,7 +13,7 @@ import (
 )
 
 // exclusion: 24 contenders of 3 clients each add one, four times, to a counter that loses updates
-// if two are inside.
+// if two contenders hold the lock at once.
 func exclusion(ctx context.Context, tr *trial) Result {
 	const processes, each, rounds = 3, 8, 4
 	clients, err := tr.connect(ctx, processes)

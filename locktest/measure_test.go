@@ -82,7 +82,7 @@ func TestMeasureHere(t *testing.T) {
 	if f.LongestWait < f.P99Wait || f.P99Wait < f.MedianWait || f.MedianWait <= 0 {
 		t.Errorf("%+v: want median <= p99 <= longest", f)
 	}
-	if f.CommandsPerHandover < 2 || f.CommandsPerHandover > 2.5 { // Lock and Unlock; a few waiters hung up at the end
+	if f.CommandsPerHandover < 2 || f.CommandsPerHandover > 2.5 { // one for Lock, one for Unlock, and some for waiters that hung up at the end
 		t.Errorf("%.2f commands per hand-over, want about 2", f.CommandsPerHandover)
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 // A Lease is a lock that a client holds.
 //
-// A Lease that also has the method Lost() <-chan struct{} or Context()
-// context.Context tells its holder so when it is lost: the channel is closed,
-// or the context ends.
+// A Lease may also have the method Lost() <-chan struct{} or Context()
+// context.Context. When the lease is lost, the channel is closed or the
+// context ends.
 type Lease interface {
 	// Unlock gives the lock back. It may be called twice, and after the lease
 	// was lost. Neither call may release the lock of the next holder.

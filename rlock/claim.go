@@ -67,13 +67,13 @@ func (c *claim) ended(ctx context.Context) error {
 	return noAnswer(ctx)
 }
 
-// granted makes the lease. Call it between begin and end of the slot.
+// granted makes the lease. Call it between slot.begin and slot.end.
 func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Duration, error) {
 	s := c.slot
 	h := s.current
 	if h == nil || h.held() == 0 || holds == 1 {
 		if h != nil {
-			h.end(ErrLost) // it had expired, and this holder took the lock again
+			h.end(ErrLost) // the lease had expired, and this holder took the lock again
 		}
 		h = newHold(c.ctx, c.lock.client, s)
 		if !c.lock.client.keep(h) {
@@ -87,7 +87,7 @@ func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Durati
 
 // undo releases a lock that may have been granted after the caller gave up. If Redis did not grant the
 // lock, nothing changes. If Redis cannot be reached, the lock expires by itself. Call undo between
-// begin and end of the slot.
+// slot.begin and slot.end.
 func (c *claim) undo(have int) {
 	_, _ = c.lock.sendRelease(context.WithoutCancel(c.ctx), c.slot.field, have)
 }
@@ -95,7 +95,7 @@ func (c *claim) undo(have int) {
 type answer struct {
 	holds     int64 // 0: another holder has the lock
 	token     int64
-	remaining time.Duration // until it expires
+	remaining time.Duration // time until the lock expires
 }
 
 // acquire asks Redis once. If not enough replicas have a grant in time, acquire gives it back and

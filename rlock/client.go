@@ -36,7 +36,7 @@ type Client struct {
 	holds map[*hold]struct{}
 }
 
-// New returns a Client that uses rdb. The caller keeps rdb: it must be open while locks are held,
+// New returns a Client that uses rdb. The caller owns rdb: it must be open while locks are held,
 // and Close does not close it.
 func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 	c := &Client{
@@ -53,7 +53,7 @@ func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 		}
 	}
 	if c.replicas > 0 {
-		c.handOvers = 0 // each grant waits for replicas
+		c.handOvers = 0 // a handover would not wait for replicas
 	}
 	c.subscriber = newSubscriber(rdb, c.clock)
 	return c

@@ -5,9 +5,9 @@ type Kind string
 
 // The kinds of Event.
 const (
-	Waiting  Kind = "waiting"  // another holder has it, and the caller waits
+	Waiting  Kind = "waiting"  // another holder has the lock, and the caller waits
 	Acquired Kind = "acquired" // a lease was granted, the first or a reentrant one
-	Renewed  Kind = "renewed"  // the watchdog extended it
+	Renewed  Kind = "renewed"  // the watchdog extended the lease
 	Lost     Kind = "lost"     // the contexts of its leases ended with ErrLost
 	Released Kind = "released" // the holder's last lease was unlocked
 )

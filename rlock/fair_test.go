@@ -114,7 +114,7 @@ func TestFairQuitter(t *testing.T) {
 	})
 }
 
-// queue adds to the queue a waiter that never asks again.
+// queue appends a waiter that never asks again.
 func queue(b *bench, lock *Lock, field string, dead time.Time) {
 	ctx := context.Background()
 	b.rdb.RPush(ctx, lock.keys.queue, field)

@@ -10,8 +10,8 @@ import (
 // none of them wants it, the lock stays free for this time.
 const yieldTime = time.Millisecond
 
-// maxStreak limits the duration of consecutive handovers within this process. If sections are long,
-// maxHandOvers of them would keep the other processes waiting for too long.
+// maxStreak limits the duration of consecutive handovers within this process. If critical sections are
+// long, maxHandOvers of them would keep the other processes waiting for too long.
 const maxStreak = 20 * time.Millisecond
 
 // A grant is a lock that was handed over. The lease counts from the time at which the command was
@@ -65,10 +65,10 @@ func (l *redisLock) handOver(ctx context.Context, field string, line *line, succ
 	if granted {
 		taken = line.give(successor, grant{sent: sent, token: reply[1]})
 	} else {
-		taken = line.wake(successor) // it must ask Redis itself
+		taken = line.wake(successor) // the successor must ask Redis itself
 	}
 	if !taken && (granted || maybeDone(err)) {
-		successor.claim.undo(0) // it has given up in the meantime
+		successor.claim.undo(0) // the successor has given up in the meantime
 	}
 	return granted, err
 }

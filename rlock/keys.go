@@ -12,7 +12,7 @@ const maxName = 512
 // keys are the names of one lock in Redis. Each of them except the lock itself has the lock's name
 // in braces, so that a cluster keeps them in one slot.
 type keys struct {
-	lock     string // hash: field "uuid:id" of the holder -> holds
+	lock     string // hash: field "uuid:id" of the holder -> number of its leases
 	channel  string // '0' is published here when the lock becomes free
 	token    string // counter of a fenced lock
 	queue    string // list of a fair lock: fields, the next one first

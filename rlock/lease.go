@@ -25,7 +25,7 @@ type Lease struct {
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	token        int64
-	autoRenewed  bool        // by the watchdog; guarded by hold.mu
+	autoRenewed  bool        // the watchdog renews the lease; guarded by hold.mu
 	stopRenewing func() bool // cancels the hook on the end of ctx
 }
 

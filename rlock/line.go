@@ -22,13 +22,13 @@ type line struct {
 	streak       int       // handovers since the lock was last offered to all processes
 	offered      time.Time // when the streak began
 	maxHandOvers int       // the longest streak, to let the other processes have a turn
-	yield        int       // number of coming messages that this process leaves to the others
+	yield        int       // number of coming messages that this process leaves to other processes
 }
 
 type waiter struct {
 	claim *claim
-	turn  chan struct{} // capacity 1: check the position in the line again
-	grant chan grant    // capacity 1: the lock was handed over
+	turn  chan struct{} // capacity 1; a value means that the waiter must check its position again
+	grant chan grant    // capacity 1; receives the lock that was handed over
 
 	// Guarded by line.mu.
 	trying      bool // an attempt of its own is in progress
@@ -168,8 +168,8 @@ func (c *Client) joinLine(k keys, w *waiter, remaining time.Duration) *line {
 		topic, listening := c.subscriber.join(k.channel)
 		ln = &line{name: k.lock, topic: topic, clock: c.clock, maxHandOvers: c.handOvers, nextPoll: c.clock.Now()}
 		if !listening {
-			// The lock may become free before the subscription exists: its confirmation will be
-			// a signal.
+			// The lock may become free before the subscription exists. Then the confirmation of
+			// the subscription is the signal.
 			ln.nextPoll = ln.nextPoll.Add(remaining)
 		}
 		c.lines[k.lock] = ln

@@ -51,7 +51,7 @@ func TestReentry(t *testing.T) {
 			if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
 				t.Errorf("another holder: got %v, want ErrNotObtained", err)
 			}
-			// In any order; each lease is a hold.
+			// A holder may unlock its leases in any order.
 			for i, lease := range []*Lease{first, third, second} {
 				mustUnlock(t, lease)
 				if n, _ := lock.HoldCount(ctx); n != 2-i {

@@ -93,8 +93,8 @@ func LeaseTime(d time.Duration) Option {
 const forever time.Duration = -1
 
 type request struct {
-	wait        time.Duration // for the lock; 0: one attempt; forever
-	callTimeout time.Duration // for the whole call, including the answers of Redis; 0: unlimited
+	wait        time.Duration // maximum wait for the lock; 0: one attempt
+	callTimeout time.Duration // maximum time of the whole call, including the answers of Redis; 0: unlimited
 	ttl         time.Duration
 	autoRenewed bool
 }

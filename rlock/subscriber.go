@@ -32,7 +32,7 @@ type subscriber struct {
 	ctx   context.Context // ends with close
 	stop  context.CancelFunc
 	done  sync.WaitGroup
-	kick  chan struct{} // capacity 1: topics changed
+	kick  chan struct{} // capacity 1; a value means that topics changed
 
 	mu     sync.Mutex
 	topics keyed.Map[string, *topic] // by channel; a topic stays while a waiter uses it, and for linger afterwards
@@ -43,7 +43,7 @@ type subscriber struct {
 // A topic is a channel that at least one waiter listens on.
 type topic struct {
 	channel string
-	signal  chan struct{} // capacity 1: the lock may be free
+	signal  chan struct{} // capacity 1; a value means that the lock may be free
 
 	// Guarded by subscriber.mu.
 	asked     bool // SUBSCRIBE was sent
@@ -142,7 +142,7 @@ func (s *subscriber) steer() {
 	pinger, due := s.clock.NewTimer(pingEvery)
 	defer pinger.Stop()
 	subscribed := map[string]bool{}
-	asked := false     // waits for an answer
+	asked := false     // a PING was sent
 	listening := false // not before the first channel is known: on a cluster it determines the node
 	for {
 		ping := false
@@ -201,7 +201,7 @@ func (s *subscriber) renewConnection() {
 	for _, t := range s.topics.All() {
 		t.asked, t.confirmed = false, false
 	}
-	s.done.Go(func() { _ = old.Close() }) // may have to wait for a dial
+	s.done.Go(func() { _ = old.Close() }) // Close may have to wait for a dial
 }
 
 // listen converts messages and confirmations to signals.

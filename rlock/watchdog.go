@@ -180,9 +180,9 @@ func (h *hold) stop() {
 	}
 }
 
-// retire ends the context of l, and returns how many holds remain without it. If none remain, the
-// watchdog has stopped and no renewal is in progress. held is false if l is not, or no longer, part
-// of the hold.
+// retire ends the context of l, and returns how many leases remain. If none remain, the watchdog has
+// stopped and no renewal is in progress. held is false if l does not belong to the hold, or no longer
+// does.
 func (h *hold) retire(l *Lease) (left int, held bool) {
 	h.mu.Lock()
 	if _, held = h.leases[l]; !held {

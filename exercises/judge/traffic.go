@@ -54,7 +54,7 @@ func (s *subject) trips(ctx context.Context) (_ float64, err error) {
 	return float64(t.commands.Load()) / purchases, seller.Close()
 }
 
-// sent counts a command for the database, and holds it.
+// sent counts a command for the database, and calls hold.
 func (t *traffic) sent(ctx context.Context) {
 	t.commands.Add(1)
 	if t.hold != nil {
@@ -106,7 +106,7 @@ type countedConn struct {
 	open bool // whether a transaction is open; a connection has one user at a time
 }
 
-// statement counts a command on its way, and holds it.
+// statement counts a command before it is sent, and calls hold.
 func (c *countedConn) statement(ctx context.Context, query string) {
 	verb, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	if !c.open && !strings.EqualFold(verb, "SELECT") {

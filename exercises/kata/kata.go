@@ -18,8 +18,8 @@ import (
 
 // These types are the contract of a sale.
 type (
-	// A Strategy sells Order.Amount units of Order.Product to one buyer, or returns the reason why
-	// not. Many goroutines and other processes call Buy at the same time.
+	// A Strategy sells Order.Amount units of Order.Product to one buyer, or returns the reason for
+	// a refusal. Many goroutines and other processes call Buy at the same time.
 	Strategy = purchase.Strategy
 	Order    = purchase.Order
 	Receipt  = purchase.Receipt

@@ -38,8 +38,8 @@ func newServers(t testing.TB, topology string) *server {
 }
 
 // TestConformance runs the checks on each lock. Their results are those that
-// docs/guides/lock-in-your-program.md describes: a lock passes the checks of its claims and breaks
-// the others, with the exceptions in expected.
+// docs/guides/lock-in-your-program.md describes: a lock passes the checks of its claims and fails
+// the others. The function expected knows the exceptions.
 func TestConformance(t *testing.T) {
 	srv := newServer(t)
 	for _, k := range kinds() {

@@ -19,7 +19,7 @@ type kind struct {
 	// keys returns the keys of the lock in Redis. If there are several, the holder needs a majority of
 	// them.
 	keys func(name string) []string
-	// queue returns the list of the waiters. It is nil if the server has none.
+	// queue returns the list of the waiters. It is nil if the server keeps no list.
 	queue func(name string) string
 
 	anywhere bool // it also runs on a Redis of several servers

@@ -32,7 +32,7 @@ type redislockClient struct {
 }
 
 func (c *redislockClient) Lock(ctx context.Context, name string) (locktest.Lease, error) {
-	if _, ok := ctx.Deadline(); !ok { // Obtain would give up after a TTL
+	if _, ok := ctx.Deadline(); !ok { // without a deadline, Obtain would give up after a TTL
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Hour)
 		defer cancel()

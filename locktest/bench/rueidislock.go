@@ -14,7 +14,7 @@ import (
 var (
 	rueidislockDefault = rueidislock.LockerOption{}                    // three keys, two of them needed; TTL 5 s
 	rueidislockSETPX   = rueidislock.LockerOption{FallbackSETPX: true} // the TTL by the server's clock, not by the client's
-	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // as the other libraries do
+	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // one key, as in the other libraries
 )
 
 // rueidislockKind is rueidislock with options. It renews at half of the TTL. It gives the holder a

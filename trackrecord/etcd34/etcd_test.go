@@ -40,9 +40,9 @@ func etcd(t *testing.T) *clientv3.Client {
 	return client
 }
 
-// expiresInLine makes three clients ask one after the other. If expire is true, it ends the lease of
-// the second. Then the first unlocks. The results say which of the other two get the lock before either
-// unlocks.
+// expiresInLine makes three clients ask one after the other. If expire is true, it ends the second
+// client's lease. Then the first client unlocks. The results say which of the other two get the lock
+// before either unlocks.
 func expiresInLine(t *testing.T, client *clientv3.Client, name string, expire bool) (second, third bool) {
 	t.Helper()
 	ctx := t.Context()

@@ -99,9 +99,9 @@ func etcdClient(t *testing.T, addr string) *clientv3.Client {
 	return client
 }
 
-// expiresInLine makes three writers ask one after the other. If expire is true, it ends the lease of
-// the second. Then the first unlocks. The results say which of the other two get the lock before either
-// unlocks.
+// expiresInLine makes three writers ask one after the other. If expire is true, it ends the second
+// writer's lease. Then the first writer unlocks. The results say which of the other two get the lock
+// before either unlocks.
 func expiresInLine(t *testing.T, client *clientv3.Client, expire bool) (second, third bool) {
 	t.Helper()
 	name := fmt.Sprintf("apple-%t", expire)

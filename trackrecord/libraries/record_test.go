@@ -53,7 +53,7 @@ func (b bug) judge(t *testing.T, present bool, saw string) {
 	page, err := os.ReadFile("../../docs/reference/track-record.md")
 	must(t, err)
 	example := regexp.MustCompile("(?s)-run " + t.Name() + " [^\n]+a version with the bug\n.*?```text\n(.*?)```").FindSubmatch(page)
-	number := regexp.MustCompile(`(:|\bv)\d[\d.]*`) // ports, and the version in a path with -trimpath
+	number := regexp.MustCompile(`(:|\bv)\d[\d.]*`) // numbers to hide: ports, and the version in a path with -trimpath
 	shown := fmt.Sprintf("%s %s: %s\n    %s\n", module, version, told[present], saw)
 	if present && example != nil && number.ReplaceAllString(string(example[1]), "") != number.ReplaceAllString(shown, "") {
 		t.Errorf("docs/reference/track-record.md shows\n%s\nwant\n%s", example[1], shown)

@@ -86,7 +86,7 @@ func TestRedsync149(t *testing.T) {
 }
 
 // extendAfterOther lets a lease expire, lets another client lock and unlock, and returns the result
-// of the first one's Extend.
+// of the first client's Extend.
 func extendAfterOther(t *testing.T, options ...redsync.Option) bool {
 	t.Helper()
 	nodes := []*localserver.Redis{startRedis(t)}

@@ -16,7 +16,7 @@
 //  6. Statements, or their order, leave a gap.
 //  7. One instrument cannot follow the code: random keys, locks left behind.
 //  8. One unit of one product does not show the bug.
-//  9. An `Idempotency-Key` sells twice, or answers another order.
+//  9. An `Idempotency-Key` sells twice, or answers for another purchase.
 //  10. A quorum has no majority.
 //  11. A living process loses its lease.
 //  12. A data race.

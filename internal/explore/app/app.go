@@ -31,13 +31,13 @@ type App struct {
 
 	Ready       string        // a URL that answers below 500 when the program is ready; "": the program is ready when the buyers' port accepts connections
 	ReadyWithin time.Duration // maximum time until the program is ready
-	IdleWithin  time.Duration // maximum time until a buyer that runs alone is answered, and until the program is idle; it does not count while this process gets no processor
+	IdleWithin  time.Duration // maximum time until a buyer that runs alone is answered, and until the program is idle; time without a processor does not count
 	Env         map[string]string
 	OwnHome     bool // each instance has an empty HOME of its own
 	SameHosts   bool // all instances see the same host name, and their process ids may be equal
 
-	MySQL, Postgres, Redis *Server // nil: not gated
-	Local                  bool    // private servers, which end with the command
+	MySQL, Postgres, Redis *Server // nil: no gate for the server
+	Local                  bool    // the command starts private servers and ends them
 	Schema                 string  // a file with SQL for a private database, or a folder of such files; "" if none
 	Migrate                string  // a command line that creates the tables on private servers, run once before the program; "" if none
 
@@ -49,7 +49,7 @@ type App struct {
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
 	Refused  Answers          // answers that refuse a sale, although their status means a failure
-	Pauses   bool             // the owner states that a pause too short to explore never costs a buyer its pooled connection
+	Pauses   bool             // the owner states that no buyer needs to keep its pooled connection in a pause too short to explore
 	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
 	Never    []string         // queries that must return no row
 
@@ -67,7 +67,7 @@ type App struct {
 
 	file     string
 	lines    lines
-	ruled    map[string]string // see RuleOn
+	ruled    map[string]string // by table: the rule that RuleOn returns
 	template *Request          // value of `buyer:`; nil if each buyer has its own request
 	defaults Request           // header and body of `buyer:`, for each request of a list
 	handed   []string          // names of the values that the requests of `before` provide
@@ -90,7 +90,7 @@ type Request struct {
 	Method, URL string
 	Header      map[string]string
 	Body        string
-	Named       string // in a scan: distinguishes it from another request with the same method and path; may be ""
+	Named       string // in a scan, a name that distinguishes requests with the same method and path; may be ""
 }
 
 // CheckOverlap returns an error in one line if the explorer cannot hold a statement of this program

@@ -13,7 +13,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, text string
-		rules      map[string]int // by query; "" is the buyers' line
+		rules      map[string]int // line numbers by query; "" stands for the buyers
 	}{
 		{"a list", `run: ./shop
 mysql: 127.0.0.1:3306

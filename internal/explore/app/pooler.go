@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errPooler reports a connection pooler in front of a database. A pooler gives its clients its own
-// numbers, and sends their commands on its own connections. To find out what a connection waits for, the
-// explorer needs its number in the database.
+// errPooler reports a connection pooler in front of a database. A pooler tells its clients numbers of its
+// own, and sends their commands on its own connections. To find out what a connection waits for, the
+// explorer needs the connection's number in the database.
 var errPooler = errors.New("this is a connection pooler, which hides the connection that sends a command: give the database's own address in this file and to the program")
 
 // unpooledPostgres returns errPooler for PgBouncer and similar poolers. Its connection sends no
@@ -53,7 +53,7 @@ func unpooledMySQL(ctx context.Context, c *mysql.Config) error {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	var id uint64
-	// ProxySQL itself answers CONNECTION_ID() and @@version_comment, but it forwards an expression.
+	// ProxySQL itself answers CONNECTION_ID() and @@version_comment, but forwards CONNECTION_ID() + 0.
 	if err := db.QueryRowContext(ctx, "SELECT CONNECTION_ID() + 0").Scan(&id); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (s *Servers) Renumber(ctx context.Context) error {
 	}
 	if s.app.MySQL != nil {
 		if err := renumber(ctx, s.SQL("mysql"),
-			// except for columns with a smaller maximum
+			// leaves out columns that are too small for firstID
 			`SELECT table_name, IF(data_type = 'mediumint', 8388607, 2147483647), COALESCE(auto_increment, 0)
 			FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
 			WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%' AND data_type NOT IN ('tinyint', 'smallint') ORDER BY 1`,

@@ -34,7 +34,7 @@ type Draft struct {
 	Buy      *Route
 	Others   []Route // further routes that look like a sale
 	Stock    *Column
-	Orders   Value // table
+	Orders   Value // table of the orders
 
 	evidence  map[*kind]Value  // strongest evidence for each kind of server; Text is the strength
 	variables []Variable       // as the repository sets them, in the same order

@@ -15,7 +15,7 @@ type kind struct {
 	key                  string // key in oversell.yaml
 	host, port           string
 	user, database, path string   // path of the private server's URL
-	schemes              []string // of URLs, the usual one first
+	schemes              []string // schemes of URLs, the usual one first
 	image                *regexp.Regexp
 	clients              []string // names of client libraries, as lower returns them
 	words                *regexp.Regexp

@@ -135,7 +135,7 @@ var (
 
 // hasRows reports whether a file that fills the tables, or creates them, mentions rows of a table.
 func hasRows(r *repository, table string) bool {
-	last := table[strings.LastIndex(table, "_")+1:] // for Django's table shop_item: the model, item
+	last := table[strings.LastIndex(table, "_")+1:] // the model's name: item for Django's table shop_item
 	mention := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(strings.TrimSuffix(last, "s")))
 	inserts := regexp.MustCompile("(?i)(?:INSERT\\s+(?:IGNORE\\s+)?INTO|COPY)\\s+(?:[`\"\\[]?\\w+[`\"\\]]?\\.)?[`\"\\[]?" + regexp.QuoteMeta(table) + "\\b")
 	return slices.ContainsFunc(r.files, func(file string) bool {

@@ -77,7 +77,7 @@ type Routine struct {
 	Text          string   // its statements; "": unknown
 	Reads, Writes bool     // it may read or write any table, if its text is unknown
 	Fresh         bool     // each of its statements sees the latest commits
-	Built         bool     // the server has a built-in function with these arguments; a call without a schema runs that
+	Built         bool     // a call without a schema runs the server's built-in function with the same arguments
 }
 
 // With analyses a text as the function SQL does, together with the code that it runs. If c is nil, that
@@ -125,8 +125,8 @@ type Uses struct {
 	Torn      bool // it commits some of its writes earlier than others
 	// TornInside is the value of Torn for a text that begins in an open transaction.
 	TornInside bool
-	// Orders lists the locks of each transaction that takes several, in order. OrdersInside does so for
-	// a text that begins in an open transaction.
+	// Orders lists the locks of each transaction that takes several locks, in order. OrdersInside does so
+	// for a text that begins in an open transaction.
 	Orders, OrdersInside [][]lock
 
 	Controls bool     // it begins or ends a transaction

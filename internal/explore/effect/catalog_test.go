@@ -232,7 +232,7 @@ func TestSkews(t *testing.T) {
 	for sql, want := range map[string]bool{
 		"SELECT left()": false, "SELECT leaves()": true, "SELECT stable()": false, "SELECT twice()": true, "SELECT loops()": true,
 		"SELECT left() FROM items": true, "SELECT stable() FROM items": false, "SELECT * FROM items, orders": false,
-		"SELECT records()": false, // divided
+		"SELECT records()": false, // Inside reports the statement as Divided
 	} {
 		if got := effect.With(c, sql, effect.Postgres).Skews; got != want {
 			t.Errorf("%s: %t, want %t; %s", sql, got, want, described(c.Uses(sql)))

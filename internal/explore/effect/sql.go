@@ -353,7 +353,7 @@ func (d Dialect) callIsPure(t []token, i int) bool {
 	case d == MySQL && t[i].spaced && !types[strings.ToLower(name.text)]:
 		return false // MySQL 8.0 Reference Manual, 11.2.5: with a space it may be a stored function
 	case strings.EqualFold(name.text, "last_insert_id"):
-		return i+1 < len(t) && t[i+1].text == ")" // with an argument, it changes the connection's last id
+		return i+1 < len(t) && t[i+1].text == ")" // with an argument, LAST_INSERT_ID changes the connection's last id
 	}
 	return pure(name.text, d)
 }

@@ -324,7 +324,7 @@ func (s *scope) relation(t []token, i *int) (alias string, ok bool) {
 		}
 		table = strings.ToLower(alias)
 		if *i < len(t) && t[*i].text == "(" {
-			return "", false // a function
+			return "", false // a function call
 		}
 	}
 	if *i < len(t) && t[*i].is("AS") {
@@ -334,7 +334,7 @@ func (s *scope) relation(t []token, i *int) (alias string, ok bool) {
 		alias = folded(t[*i])
 		*i++
 		if *i < len(t) && t[*i].text == "(" {
-			return "", false // names for the columns
+			return "", false // a list of column names
 		}
 	}
 	if _, twice := s.tables[alias]; twice || alias == "" {

@@ -310,7 +310,7 @@ func (s *shortening) alternatives() {
 	}
 }
 
-// closing returns the position of the parenthesis that closes the one at i; the end if there is none.
+// closing returns the position of the parenthesis that closes t[i]; the end if there is none.
 func closing(t []token, i int) int {
 	depth := 0
 	for ; i < len(t); i++ {

@@ -90,7 +90,7 @@ func (s place) known(t []token) (all []token) {
 	return all
 }
 
-// literal returns the text of a literal, which may have a type.
+// literal returns the text of a literal, such as 5 or '5'::int.
 func (s place) literal(t []token) (string, bool) {
 	t = s.known(t)
 	if len(t) == 0 || t[0].kind != number && t[0].kind != text || len(t) > 1 && t[1].text != ":" {

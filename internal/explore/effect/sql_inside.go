@@ -48,7 +48,7 @@ type query struct {
 	inserts bool
 	merges  bool
 	named   map[string]bool // the names that WITH defines
-	open    []*block        // the statement, then each open parenthesis
+	open    []*block        // the blocks of the statement and of each open parenthesis
 	done    []*block
 }
 

@@ -36,7 +36,7 @@ func TestCrosses(t *testing.T) {
 			{a: first + "; INSERT INTO log VALUES (1)", b: "INSERT INTO log VALUES (2); " + first, inside: true},
 			{a: order + "; " + first + "; " + second, b: order + "; " + second + "; " + first, inside: true}, // the lock on the purchase lets only one text run
 			{a: "UPDATE items SET stock = 1 WHERE name = 'a'; UPDATE items SET stock = 2 WHERE name = 'b'", b: "UPDATE items SET stock = 2 WHERE name = 'a'; UPDATE items SET stock = 1 WHERE name = 'b'", inside: true},
-			{a: first + "; UPDATE items SET stock = 1 WHERE stock < 0", b: "UPDATE items SET stock = 1 WHERE stock < 1; " + first, inside: true}, // unknown rows
+			{a: first + "; UPDATE items SET stock = 1 WHERE stock < 0", b: "UPDATE items SET stock = 1 WHERE stock < 1; " + first, inside: true}, // the rows are unknown
 			{a: "CALL p_move(1, 2)", b: "CALL p_move(2, 1)", want: true},
 			{a: "CALL p_move(1, 2)", b: "CALL p_move(1, 3)"},
 			{a: "CALL p_move(1, 2)", b: "CALL p_move(3, 2)"},

@@ -18,7 +18,7 @@ type walk struct {
 	shared        map[string]bool // tables with rows that are locked against a change
 	inserted      map[string]bool // tables that get new rows
 	path          map[any]bool    // the routines, tables and triggers that the walk is inside of
-	seen          int             // grows with each finding of the walk
+	seen          int             // number of findings of the walk
 	size          int             // number of statements
 
 	ended    bool     // the transaction in which Guard was taken has ended
@@ -205,7 +205,7 @@ func (w *walk) statement(t []token, s place) {
 	w.calls(t, s)
 	for _, name := range slices.Sorted(maps.Keys(q.targets)) {
 		w.changes(name, q.targets[name], t, s)
-		if end := where(t); d == MySQL && (first(t) == "UPDATE" || first(t) == "DELETE") && severalTables(t, end) { // it may change any of them
+		if end := where(t); d == MySQL && (first(t) == "UPDATE" || first(t) == "DELETE") && severalTables(t, end) { // the statement may change any of its tables
 			for _, joined := range relationsOf(t[:end]) {
 				w.changes(joined, q.targets[name], t, s)
 			}
@@ -300,8 +300,8 @@ func (w *walk) looks(name string, s place) bool {
 	return true
 }
 
-// enter records that the walk is inside some code. It returns false if the walk already was, as in a
-// recursion.
+// enter records that the walk is inside some code. It returns false if the walk was already inside that
+// code, as in a recursion.
 func (w *walk) enter(code any) bool {
 	if w.path[code] {
 		return false

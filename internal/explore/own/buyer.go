@@ -227,7 +227,7 @@ func (all buyers) fly() bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }
 
-// changed records a change on a server that no buyer made.
+// changed records that a server changed, but not by a buyer's command.
 func (all buyers) changed(server string) {
 	for _, b := range all {
 		b.changes[server]++

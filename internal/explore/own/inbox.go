@@ -16,9 +16,9 @@ const room = 64
 type reportKind int
 
 const (
-	arrived  reportKind = iota // an op waits at the gate
-	finished                   // the op was executed
-	refused                    // SQLite refused the op as busy, so it waits at the gate again
+	arrived  reportKind = iota // a command waits at the gate
+	finished                   // the server has executed the command
+	refused                    // SQLite refused the command as busy, so it waits at the gate again
 	lost                       // a gate does not know the effect of a command
 	paused                     // an attempt has failed, and the buyer pauses before the next one
 	returned                   // Buy has returned
@@ -38,7 +38,7 @@ type report struct {
 // scheduler's goroutine reads from reports.
 type inbox struct {
 	reports chan report
-	sent    chan struct{} // receives a value when an op released with gate.ProceedAloud has been sent
+	sent    chan struct{} // receives a value when a command released with gate.ProceedAloud has been sent
 	free    atomic.Bool   // the schedule is over, so every command passes
 
 	mu      sync.Mutex

@@ -72,7 +72,7 @@ func (r *run) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Moves implements conduct.Subject: the commands at the gates that may be released.
+// Moves implements conduct.Subject. It returns the commands at the gates that may be released.
 func (r *run) Moves(ctx context.Context) (all []move, err error) {
 	for {
 		for _, b := range r.buyers {

@@ -70,7 +70,7 @@ func closePool(db *gorm.DB) error {
 	return pool.Close()
 }
 
-// seatOf returns a buyer's seat; buyer 0 stands for all buyers.
+// seatOf returns a buyer's connections with gates (its seat); buyer 0 stands for all buyers.
 func (x *Runner) seatOf(buyer int) *seat {
 	if x.spec.Shared {
 		return x.seats[0]
@@ -133,7 +133,7 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			unlock()
 		}
 	}
-	if len(x.spec.Strategy.Needs) == 0 { // if the lock is on a server, its commands already show the events
+	if len(x.spec.Strategy.Needs) == 0 { // the commands of a lock on a server show its events, so they need no report
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {
 				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)

@@ -18,8 +18,8 @@ var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z
 // aTime matches times since 1970, and remaining times near schedule.Forever, in ms.
 var aTime = regexp.MustCompile(`\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
-// ownKey matches an Idempotency-Key that a strategy made for an order without one: a name and rand.Text
-// in lower case.
+// ownKey matches an Idempotency-Key that a strategy made for a purchase without a key: a name and
+// rand.Text in lower case.
 var ownKey = regexp.MustCompile(`^[a-z]+(-[a-z]+)*-[a-z2-7]{26}$`)
 
 // mayHide reports whether a text can contain a secret or a long number: seven digits in a row, 22

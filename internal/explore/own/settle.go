@@ -133,7 +133,7 @@ func (s *resting) standing() bool {
 	return true
 }
 
-// background reports whether a buyer may still have several commands on the way. The second one is a
+// background reports whether a buyer may still have several commands on the way. The second command is a
 // renewal, the end of a transaction whose context has ended, or the clean-up after the buyer hung up.
 func (s *resting) background() bool {
 	for _, b := range s.r.buyers {

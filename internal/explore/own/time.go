@@ -87,8 +87,8 @@ func (p *passing) age(ctx context.Context) error {
 	return nil
 }
 
-// wakeAll wakes the buyers that wait for any lock, and returns the locks with such buyers. It includes
-// locks that no longer exist, since their waiting buyers poll when the lease would have ended.
+// wakeAll wakes all buyers that wait for a lock, and returns these locks. It includes locks that no
+// longer exist, since their waiting buyers poll when the lease would have ended.
 func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	for _, s := range p.r.x.servers {
 		for _, key := range s.Keys() {

@@ -32,7 +32,8 @@ type transactions struct {
 	every     bool              // the state includes order, since the histories do not cover all locks or views
 }
 
-// A history is a hash of the statements of one transaction, each with its meeting.
+// A history is a hash of the statements of one transaction, each with the data and open transactions
+// that it met.
 type history struct {
 	sum     [sha256.Size]byte
 	reads   bool // it has read without locking, which fixes its snapshot

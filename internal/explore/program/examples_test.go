@@ -24,7 +24,7 @@ type appCase struct {
 	file              string // in examples/
 	events            string
 	orders, violating int
-	quick             bool // in make test; the others only in make soak
+	quick             bool // make test runs the case; otherwise only make soak does
 }
 
 // appCases are the examples with their results. If two buyers read, write and insert without a lock,

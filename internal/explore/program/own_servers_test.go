@@ -33,7 +33,7 @@ type badCase struct {
 	under   string   // a command line for sh, in which "$@" runs the shop
 	noPath  bool     // PATH contains no program
 	says    []string // the error line must contain all of them
-	soak    bool     // only in make soak
+	soak    bool     // only make soak runs the case
 }
 
 // ownServers are a user's own servers, which all cases share.

@@ -16,7 +16,7 @@ type Replay struct {
 	Events  []explore.Event
 	Overlap bool
 	Fits    func(explore.Config) error
-	Saved   *explore.Saved // nil: a replay string
+	Saved   *explore.Saved // nil if the value is a replay string
 }
 
 // ReadReplay reads its argument: a replay string, or the name of a file.

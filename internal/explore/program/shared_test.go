@@ -21,7 +21,7 @@ type sharedCase struct {
 	pool              int  // number of connections; 0: one for each request
 	requests          []string
 	orders, violating int
-	quick             bool // in make test
+	quick             bool // make test runs the case
 }
 
 func (c sharedCase) name() string {

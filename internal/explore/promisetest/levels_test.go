@@ -14,7 +14,7 @@ import (
 )
 
 // TestAboveReadCommitted explores strategies without lock servers at PostgreSQL's two levels above READ
-// COMMITTED. make test runs schedules with at most one preemption, make soak every schedule. Where the
+// COMMITTED. make test runs schedules with at most one preemption, make soak every schedule. If the
 // number of refusals depends on chance, the catalogue promises nothing, but no schedule may oversell.
 // If an event breaks a strategy at READ COMMITTED, the event breaks it at these levels, too
 // (lockstrategy.BrokenBy).

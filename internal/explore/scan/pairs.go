@@ -100,8 +100,8 @@ func pairs(requests []Request) (all []Pair) {
 // alone. Beside another request, each behaves as it does alone until one of its commands reads data that
 // the other has written, or meets a lock of the other. Until then, the runs alone show every command of
 // both. Two reads never conflict, nor do two checks of a foreign key. An ignored command can conflict
-// with a step of the other request, but not with its ignored commands: by ignore in oversell.yaml, the
-// program's owner declares that their order does not matter.
+// with a step of the other request, but not with its ignored commands: the key ignore in oversell.yaml
+// declares that the order of such commands does not matter.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
 	var conflicts []target.Resource

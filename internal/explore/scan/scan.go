@@ -29,7 +29,7 @@ type Config struct {
 	Search   explore.Config                   // for the search of each pair; its Budget is not used
 	Budget   time.Duration                    // time for all requests and pairs, without the program's start
 	Save     string                           // folder for a file and a replay of each broken pair; "": none
-	Command  func(file, replay string) string // returns the command that shows such a replay
+	Command  func(file, replay string) string // returns the command that shows a saved replay
 	Progress func(format string, args ...any)
 	Found    func(p Pair, after time.Duration) // called for each pair that races, with the time since Run began; nil: no call
 }
@@ -40,9 +40,9 @@ const firstBudget = 15 * time.Second
 type scan struct {
 	Config
 	app    *app.App
-	opened *program.Program // nil: not open
+	opened *program.Program // nil until the program is open
 	begun  time.Time
-	until  time.Time // set when the program is ready
+	until  time.Time // end of the budget; set when the program is ready
 	saved  []string  // folders in Save
 	failed error     // the first error of save
 	report Report
@@ -141,7 +141,7 @@ func (s *scan) close() error {
 // alone runs each request alone. It returns an error if the program cannot be explored with any of
 // them.
 func (s *scan) alone(ctx context.Context) error {
-	half := s.until.Add(-s.Budget / 2) // the rest is for the pairs
+	half := s.until.Add(-s.Budget / 2) // the other half of the budget is for the pairs
 	for i := range s.report.Requests {
 		r := &s.report.Requests[i]
 		s.Progress("%s: request %d of %d alone, %s", s.app.Name, i+1, len(s.report.Requests), r.Name)

@@ -31,7 +31,7 @@ type Conn struct {
 	queue []*Command // commands that were read and are not answered, in order; only the first may be sent
 	first *Command   // queue[0], once Gate.First has returned
 	sent  *Command   // queue[0], from sending it until the server's answer is complete
-	held  *Command   // queue[0], from its complete answer until the program has received that
+	held  *Command   // queue[0], from its complete answer until the program has received it
 	last  error      // why the server hung up before the program received the answer to held
 	part  []byte     // an incomplete answer; used only by the goroutine that reads from the server
 	ended error

@@ -48,7 +48,7 @@ func (s *Shown) Full() bool { return s.width > LongestText }
 // Only replaces all rows by the given row.
 func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(row)} }
 
-// Text returns the rows and the text after them in one line.
+// Text returns the rows, and then the texts in more, in one line.
 func (s *Shown) Text(more ...string) string { return Shorten(s.Whole(more...)) }
 
 // Whole returns the same line as Text, without a limit.

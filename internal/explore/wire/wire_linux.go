@@ -59,7 +59,7 @@ func (e *Refused) Error() string { return e.Why }
 type Command struct {
 	Text   string          // one line for people: the command as sent, with the values of a prepared statement filled in
 	Whole  func() string   // returns Text without a limit to its length; nil if Text is complete
-	Effect schedule.Effect // the value Reads means that it changes nothing and waits for no other client
+	Effect schedule.Effect // the value Reads means that the command changes nothing and waits for no other client
 	Gated  bool            // it waits at the gate; any other command passes once the commands before it are answered
 	Raw    []byte          // bytes for the server
 	Silent bool            // the server does not answer it
@@ -177,7 +177,7 @@ type Answer struct {
 	Changed bool   // it may have changed data that others can see, or a lock
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
 	Refused bool   // PostgreSQL: an error, or a ROLLBACK in answer to a COMMIT
-	Open    bool   // after it, a transaction is open on its connection
+	Open    bool   // a transaction is open after the command
 	// Made lists the values that the server generated, such as the id of a new row. They differ in the
 	// next run.
 	Made []string

@@ -162,7 +162,7 @@ func (a *answer) column(payload []byte, size int) (ends bool, err error) {
 	}
 	if a.status&statusCursor != 0 {
 		a.shown.Add("cursor")
-		a.found = 1 // there may be rows
+		a.found = 1 // the cursor may have rows
 		return true, nil
 	}
 	a.phase = inRows

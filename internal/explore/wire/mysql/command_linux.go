@@ -62,7 +62,7 @@ type said struct {
 	serializes bool
 }
 
-// gated reports whether the statement waits at the gate, whether or not a transaction is open.
+// gated reports whether the statement waits at the gate even if no transaction is open.
 func (s said) gated() bool { return s.Waits(false, false) }
 
 // known returns the catalog of the database's tables and routines; nil if it is unknown.
@@ -187,7 +187,7 @@ func (s *state) means(c *wire.Command, q *request, what said) {
 	}
 	c.Ends, c.Alters, c.Hidden = what.Ends, what.Alters, what.Runs
 	s.weak = s.weak || what.weakens
-	c.Compound = what.Compound || what.Skews && s.weak // if not weak, all its reads use the transaction's snapshot
+	c.Compound = what.Compound || what.Skews && s.weak // unless s.weak is true, all reads use the transaction's snapshot
 	if what.isolates {
 		s.unlocks = what.weakens && what.lasts
 	}

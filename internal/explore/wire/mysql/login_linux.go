@@ -171,8 +171,8 @@ func (l login) refuse(sequence byte, why error) {
 }
 
 // authenticate relays packets until the server sends OK or ERR. It returns the OK without relaying it.
-// It supports every plugin in which the program answers each packet of the server. It also supports
-// caching_sha2_password, which sends an unanswered packet, 1 3, before OK if it has cached the password.
+// It supports every plugin in which the program answers each packet of the server. It also supports the
+// packet 1 3 of caching_sha2_password: the server has cached the password, and expects no answer.
 func (l login) authenticate() (ok []byte, err error) {
 	for {
 		raw, payload, err := readPacket(l.server.R)

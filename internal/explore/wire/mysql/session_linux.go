@@ -69,15 +69,15 @@ type state struct {
 	prepared       map[uint32]*prepared
 	last           *prepared     // the newest prepared statement; MariaDB also knows it as number -1
 	open           bool          // a transaction is open, according to the server
-	holds          bool          // it may hold named locks or table locks
+	holds          bool          // the connection may hold named locks or table locks
 	unsettled      int           // number of commands without an answer that may open a transaction
 	serializable   bool          // a SELECT may take locks
 	weak           bool          // a write possibly does not lock the rows that it reads
 	unlocks        bool          // every transaction is at READ COMMITTED or below, so a write locks no row that it only reads
 	autocommit     bool          // the server commits each statement outside a transaction
-	tables         bool          // it may have locked tables, which a BEGIN would unlock
+	tables         bool          // the connection may have locked tables, which a BEGIN would unlock
 	split          *wire.Command // the last split command, until the next command comes; see split_linux.go
-	authenticating bool          // in a CHANGE_USER
+	authenticating bool          // a CHANGE_USER logs in again
 }
 
 // A prepared is a prepared statement. Its text comes from the program, and its number from the server's
@@ -88,17 +88,17 @@ type prepared struct {
 	by      *effect.Catalog // the catalog that was known when the field said was determined
 	params  int
 	types   []byte   // two bytes per parameter, as last sent; used only by the goroutine that calls Next
-	columns []column // of its cursor; used only by the goroutine that calls Receive
+	columns []column // columns of the statement's cursor; used only by the goroutine that calls Receive
 }
 
 // A request is the part of a command that Receive needs to read the answer.
 type request struct {
 	answer   answer
-	settles  bool // it is counted in unsettled
-	setsWait bool // it may have changed the time-out of lock waits
-	resets   bool // the connection is reset: CHANGE_USER, RESET_CONNECTION
+	settles  bool // state.unsettled counts the command
+	setsWait bool // the command may have changed the time-out of lock waits
+	resets   bool // the command resets the connection: CHANGE_USER, RESET_CONNECTION
 	prepares *prepared
-	executes *prepared // its columns are remembered for a cursor
+	executes *prepared // the statement that an EXECUTE runs; it keeps the columns for a cursor
 	fetches  *prepared
 	verb     string
 }

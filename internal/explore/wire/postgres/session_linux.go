@@ -64,7 +64,7 @@ type state struct {
 	isolated   bool    // each new transaction may be above READ COMMITTED
 	serial     bool    // the transaction is SERIALIZABLE
 	serialized bool    // each new transaction is SERIALIZABLE
-	holds      bool    // the connection may have a named lock, or listen
+	holds      bool    // the connection may have a named lock, or listen to a channel
 }
 
 // A copying says in which protocol the server waits for the data of a COPY.
@@ -79,7 +79,7 @@ const (
 // A prepared is a statement that the program has prepared.
 type prepared struct {
 	sql    string
-	says   said            // see state.said
+	says   said            // the analysis of sql, see state.said
 	by     *effect.Catalog // the catalog that was known when says was determined
 	types  []uint32        // types of its parameters, by OID; 0: unknown
 	fields []field         // fields of its rows, after the server has described it
@@ -114,9 +114,9 @@ type call struct {
 type expected struct {
 	kind      byte // P, B, D, E, C, S as the program sends them; c: CopyDone or CopyFail
 	name      string
-	statement *prepared // for P, E, and the D of a statement
-	portal    *portal   // for E, and the D of a portal
-	before    *prepared // for P: the statement that had the name before
+	statement *prepared // set for P and E, and for a D that describes a statement
+	portal    *portal   // set for E, and for a D that describes a portal
+	before    *prepared // set for P: the statement that had the name before
 }
 
 // inTransaction reports whether a transaction may be open after the server has answered all commands so
@@ -158,7 +158,7 @@ func (s *state) gate(c *wire.Command, all []said) {
 			}
 		}
 		// If another write comes between the reads and the writes of a statement, a SERIALIZABLE server refuses
-		// one of the two. If the statement is in an explicit transaction, other schedules show that refusal.
+		// the statement or the write. If the statement is in an explicit transaction, other schedules show that.
 		begun = begun || one.Verb == "BEGIN" || one.Verb == "START"
 		reads = reads || one.Reads
 		c.Divided = c.Divided || one.Torn || one.Inside == effect.Divided && !(s.serial && begun) || one.Inside == effect.Lockable && !s.serial

@@ -35,8 +35,8 @@ const (
 type value struct {
 	kind  byte    // the first byte: '+', '-', ':', '$', '*', '_', '#', ',', '(', '!', '=', '%', '~', '>'
 	null  bool    // null of any kind
-	text  []byte  // of a value without items
-	items []value // for a map: keys and values alternate
+	text  []byte  // the text of a value without items
+	items []value // in a map, keys and values alternate
 	left  bool    // there are more items than these
 
 	start, end int // position of text in the raw bytes

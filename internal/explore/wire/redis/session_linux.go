@@ -173,7 +173,7 @@ func (s *session) command(q *request) (*wire.Command, error) {
 		if a.Name == "RESET" {
 			s.off = false
 		}
-		// Redis confirms subscriptions even then (CLIENT_PUSHING).
+		// Redis confirms subscriptions even without replies (CLIENT_PUSHING).
 		a.mute = (s.off || s.skip) && a.listens == ""
 		s.skip = false
 	}
@@ -227,7 +227,7 @@ func (s *session) transact(a *asked) *asked {
 		s.open = &transaction{}
 		a.begins = s.open
 	case s.open == nil && a.Name == "EXEC":
-		a.effect = schedule.Reads // Redis refuses it
+		a.effect = schedule.Reads // Redis refuses an EXEC without MULTI
 	case s.open == nil:
 		s.use(a)
 	case a.Name == "EXEC":
@@ -239,7 +239,7 @@ func (s *session) transact(a *asked) *asked {
 	case a.Name == "DISCARD":
 		s.open = nil
 	case a.Name == "WATCH", a.Name == "MULTI":
-		a.gated, a.effect = false, schedule.Local // Redis refuses it
+		a.gated, a.effect = false, schedule.Local // Redis refuses the command within MULTI
 	case a.Name == "QUIT":
 	default:
 		s.open.queue = append(s.open.queue, a)

@@ -29,7 +29,7 @@ func commandText(args [][]byte) string {
 		words[0] = strings.Replace(name, "EVALSHA", "EVAL", 1)
 		words = append(words, script(name, rest[0]))
 		if rest = rest[1:]; len(rest) > 0 {
-			rest = rest[1:] // the number of keys
+			rest = rest[1:] // skips the number of keys
 		}
 	case len(rest) > 0 && name == "AUTH":
 		words, rest = append(words, "***"), nil

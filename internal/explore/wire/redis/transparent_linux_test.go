@@ -91,7 +91,7 @@ func TestTransparentRedis(t *testing.T) {
 	})
 }
 
-// want fails the test if a go-redis command has failed, except with nil.
+// want fails the test if a go-redis command has failed, except with redis.Nil.
 func want(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && !errors.Is(err, redis.Nil) {

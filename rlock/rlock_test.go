@@ -184,7 +184,6 @@ func mustUnlock(t testing.TB, lease *Lease) {
 	require.NoError(t, lease.Unlock(context.Background()))
 }
 
-// events returns an Observer option and its events.
 func events() (ClientOption, <-chan Event) {
 	c := make(chan Event, 10_000)
 	return Observer(func(e Event) { c <- e }), c

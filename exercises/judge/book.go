@@ -45,7 +45,6 @@ func read(ctx context.Context, e *engine.Engine) (book, error) {
 	return b, err
 }
 
-// enter adds a row, the n-th of its table.
 func (b book) enter(table string, n int, row map[string]any) {
 	what := fmt.Sprintf("row %d of %s", n+1, table)
 	switch table {

@@ -34,7 +34,6 @@ func newDrill(s *subject) *drill {
 	return &drill{s: s, held: make(chan struct{}), let: make(chan struct{}), asked: make(chan int, 100), waiting: map[int]bool{}}
 }
 
-// hold stops the first statement.
 func (d *drill) hold(context.Context) {
 	first := false
 	d.once.Do(func() { first = true; close(d.held) })

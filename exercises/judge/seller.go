@@ -31,7 +31,6 @@ type seller struct {
 	inner    kata.Strategy
 }
 
-// seller returns a seller with the given dependencies.
 func (s *subject) seller(d deps.Deps, scenario string) *seller {
 	return &seller{s, scenario, d, s.new(kata.NewKit(d))}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// traffic counts the buyers' commands to the servers.
 type traffic struct {
 	commands atomic.Int64
 	begun    atomic.Int64              // transactions; a write outside a transaction counts as one

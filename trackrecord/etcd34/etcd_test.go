@@ -77,7 +77,6 @@ func expiresInLine(t *testing.T, client *clientv3.Client, name string, expire bo
 	return second, false
 }
 
-// inLine waits until n keys are in the queue.
 func inLine(t *testing.T, client *clientv3.Client, name string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

@@ -139,7 +139,6 @@ func expiresInLine(t *testing.T, client *clientv3.Client, expire bool) (second, 
 	return second, false
 }
 
-// inLine waits until n keys are in the queue.
 func inLine(t *testing.T, client *clientv3.Client, name string, n int64) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {

@@ -93,7 +93,6 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
-// end closes all connections, and refuses new ones.
 func (p *proxy) end() {
 	_ = p.listener.Close()
 	p.cut()

@@ -15,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
 
-// retry is a RetryStrategy for tests.
 type retry func() time.Duration
 
 func (r retry) NextBackoff() time.Duration { return r() }

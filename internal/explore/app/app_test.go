@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// sound is a valid file.
 const sound = `run: node server.mjs
 mysql: 127.0.0.1:3306
 redis: 127.0.0.1:6379

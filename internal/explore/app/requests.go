@@ -53,7 +53,6 @@ func (a *App) buyers(f *file) error {
 	}
 }
 
-// noBuyer returns the error for a file without buyers.
 func (a *App) noBuyer() error {
 	switch {
 	case len(a.Requests) > 0:

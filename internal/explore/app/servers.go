@@ -94,7 +94,6 @@ func Open(ctx context.Context, a *App) (_ *Servers, err error) {
 	return s, nil
 }
 
-// admin returns the URL with which the explorer connects.
 func (s *Server) admin(protocol string) string {
 	switch {
 	case s.URL != "":
@@ -202,7 +201,6 @@ var redisVersion = regexp.MustCompile(`redis_version:(\S+)`)
 
 var errSilent = fmt.Errorf("no answer within %s", queryTimeout)
 
-// within limits a call to queryTimeout.
 func within(ctx context.Context, call func(context.Context) error) error {
 	bounded, cancel := pulse.WithTimeout(ctx, queryTimeout)
 	defer cancel()

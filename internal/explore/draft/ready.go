@@ -2,7 +2,6 @@ package draft
 
 import "regexp"
 
-// healthPath matches the path of a health check.
 var healthPath = regexp.MustCompile("[\"'`](?:GET )?(/(?:api/)?(?:healthz?|health[-_/]?checks?|readyz?|livez|ping))/?[\"'`]")
 
 func readReady(r *repository, d *Draft) {

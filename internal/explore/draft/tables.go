@@ -154,7 +154,7 @@ func hasRows(r *repository, table string) bool {
 // matches.
 func columnIn(body string, column *regexp.Regexp) string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(body, ",", ",\n"), "\n") {
-		line, _, _ = strings.Cut(line, "--") // without a comment of SQL
+		line, _, _ = strings.Cut(line, "--")
 		if m := column.FindStringSubmatch(line); m != nil && isType.MatchString(line) && !otherAmount.MatchString(m[1]) {
 			return m[1]
 		}

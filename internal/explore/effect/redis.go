@@ -117,12 +117,12 @@ type RedisAnswer int
 
 // The answers.
 const (
-	Value    RedisAnswer = iota
-	Nil                  // nil of any kind
-	Zero                 // the number 0
-	False                // of RESP3
-	Refused              // an error
-	NoScript             // an error: the server does not know the script
+	Value RedisAnswer = iota
+	Nil               // nil of any kind
+	Zero
+	False    // of RESP3
+	Refused  // an error
+	NoScript // an error: the server does not know the script
 )
 
 // Outcome reports whether the command may have changed data that others can see or wait for, and

@@ -358,7 +358,6 @@ func (d Dialect) callIsPure(t []token, i int) bool {
 	return pure(name.text, d)
 }
 
-// single returns the only statement of a text.
 func (r reading) single() ([]token, bool) {
 	all := r.statements()
 	if len(all) != 1 || r.odd {

@@ -111,7 +111,6 @@ func begins(t token) bool {
 	return t.is("SELECT") || t.is("WITH") || t.is("VALUES") || t.is("TABLE") || t.text == "("
 }
 
-// word processes the keyword at i.
 func (q *query) word(b *block, i int) {
 	one, before, next := q.tokens[i], q.at(i-1), q.at(i+1)
 	first := before.text == "" || before.text == ")" || before.text == "(" // the token starts a statement or follows a WITH

@@ -55,7 +55,6 @@ func TestCrosses(t *testing.T) {
 	}
 }
 
-// upsert returns an INSERT that changes existing rows.
 func upsert(d effect.Dialect, rows string) string {
 	if d == effect.MySQL {
 		return "INSERT INTO items (id, stock) VALUES " + rows + " ON DUPLICATE KEY UPDATE stock = 5"

@@ -31,7 +31,6 @@ func (d Dialect) setsUp(t []token) bool {
 	}
 }
 
-// cut cuts at the first comma outside parentheses.
 func cut(t []token) (before, after []token, found bool) {
 	depth := 0
 	for i, one := range t {

@@ -194,7 +194,6 @@ func FuzzStatement(f *testing.F) {
 	})
 }
 
-// said writes an Access in one line.
 func said(a effect.Access, ok bool) string {
 	if !ok {
 		return "-"

@@ -4,12 +4,12 @@ import "strings"
 
 // The kinds of tokens.
 const (
-	other       = iota // a sign, such as "," or "@@"
-	word               // a keyword or a name, without quotes
-	identifier         // a name in quotes
-	text               // a string
-	number             // a number
-	placeholder        // ? of MySQL, $1 of PostgreSQL
+	other      = iota // a sign, such as "," or "@@"
+	word              // a keyword or a name, without quotes
+	identifier        // a name in quotes
+	text
+	number
+	placeholder // ? of MySQL, $1 of PostgreSQL
 )
 
 // A token is a piece of a statement.

@@ -114,7 +114,6 @@ func endsBranch(t []token) bool {
 	return at >= 0 && at+1 < len(t) && slices.ContainsFunc(branches, t[at+1].is)
 }
 
-// commit ends a transaction of the text.
 func (w *walk) commit() {
 	if w.wrote {
 		w.commits++
@@ -426,7 +425,6 @@ func (w *walk) runs(what string) {
 	}
 }
 
-// calls follows the functions that a statement calls.
 func (w *walk) calls(t []token, s place) {
 	for i := 1; i < len(t); i++ {
 		if t[i].text != "(" || t[i].kind != other || t[i-1].kind != word && t[i-1].kind != identifier {

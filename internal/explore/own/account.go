@@ -10,7 +10,6 @@ import (
 // An account applies the buyers' reports to the run.
 type account struct{ r *run }
 
-// drain applies all reports received so far.
 func (a account) drain() error {
 	for {
 		select {

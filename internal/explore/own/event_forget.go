@@ -6,7 +6,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// forget makes one Redis server lose its keys.
 func (e events) forget(ctx context.Context) (all []move, _ error) {
 	for _, s := range e.x.servers {
 		held, err := s.Held(ctx)

@@ -30,11 +30,11 @@ type run struct {
 	leftover  leftover
 	restocked restocking
 
-	outcome sync.WaitGroup // waits for the buyers' goroutines
-	deadEnd bool           // no move is possible, and a buyer has no answer
-	early   bool           // see schedule.Ended
-	cut     bool           // not all of its goroutines ended by themselves
-	seen    string         // result of the last step, if the server chose between two commands, see releasePair
+	outcome sync.WaitGroup
+	deadEnd bool   // no move is possible, and a buyer has no answer
+	early   bool   // see schedule.Ended
+	cut     bool   // not all of its goroutines ended by themselves
+	seen    string // result of the last step, if the server chose between two commands, see releasePair
 }
 
 func newRun(x *Runner, buyers int, observe bool) *run {

@@ -22,7 +22,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// scripted sends one script and sells nothing.
 type scripted struct{ deps lockstrategy.Deps }
 
 var increment = redis.NewScript("-- Counts.\nreturn redis.call('incr', KEYS[1])")

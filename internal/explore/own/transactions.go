@@ -46,7 +46,6 @@ func newTransactions() transactions {
 	return transactions{histories: map[*gate.Conn]*history{}, inserted: map[string]int{}}
 }
 
-// lined reports whether the run records histories.
 func (k *knowledge) lined() bool { return k.r.x.Stated() && k.r.x.database.Blocks() }
 
 // all returns the histories, in an order that is the same in every run that reaches this state.

@@ -80,7 +80,6 @@ func unused(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// file writes the program's oversell.yaml and returns its path.
 func (a *attached) file(t *testing.T, pid int) string {
 	t.Helper()
 	head := fmt.Sprintf("name: attached\nattach: { pid: %d, gates: { mysql: %q } }\nmysql: %s\n", pid, a.gate, a.url)

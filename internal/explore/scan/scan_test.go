@@ -12,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// scanFile returns a copy of testdata/oversell.yaml with changes.
 func scanFile(t *testing.T, changes ...string) string {
 	t.Helper()
 	shoptest.Needs(t, "python3", "redis-server")

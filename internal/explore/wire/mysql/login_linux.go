@@ -36,7 +36,6 @@ var (
 	isolationMariaDB = "SELECT @@tx_isolation"
 )
 
-// query builds a COM_QUERY that the session itself sends.
 func query(sql string) []byte {
 	return appendPacket(nil, 0, append([]byte{comQuery}, sql...))
 }

@@ -122,7 +122,6 @@ func (r *reader) number(n uint64) uint64 {
 	return binary.LittleEndian.Uint64(all[:])
 }
 
-// length reads a length-encoded integer.
 func (r *reader) length() uint64 {
 	switch first := r.number(1); first {
 	case 0xfc:

@@ -54,7 +54,6 @@ func mariadb(t testing.TB) (address, password string) {
 	return s.Address(), user
 }
 
-// open opens one connection without a pool.
 func open(t testing.TB, address, password, options string) *sql.DB {
 	t.Helper()
 	return openAs(t, "shop:"+password+"@tcp("+address+")/shop?"+options)

@@ -184,7 +184,6 @@ func (s *session) Receive(current *wire.Command) (m wire.Message, err error) {
 	return m, err
 }
 
-// packet handles a complete packet of an answer.
 func (s *session) packet(current *wire.Command) (ends bool, err error) {
 	if s.own != nil {
 		if ends, err = s.own.feed(s.from.payload, s.from.size); ends {

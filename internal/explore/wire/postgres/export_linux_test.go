@@ -14,10 +14,8 @@ const (
 	NoGhosts    = noGhosts
 )
 
-// Show exports show.
 func Show(v []byte, oid uint32, format int16) (string, bool) { return show(v, oid, format) }
 
-// Literal exports literal.
 func Literal(v []byte, oid uint32, format int16) string { return literal(v, oid, format) }
 
 // Logged returns a session after its login that reads the bytes of the program and the server.

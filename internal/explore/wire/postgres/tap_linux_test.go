@@ -105,7 +105,6 @@ func config(t testing.TB, url, addr string) *pgconn.Config {
 	return c
 }
 
-// soon returns a context that limits each test.
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -120,7 +119,6 @@ func must[V any](v V, err error) func(testing.TB) V {
 	}
 }
 
-// raw speaks the protocol directly.
 type raw struct {
 	net.Conn
 	front *pgproto3.Frontend

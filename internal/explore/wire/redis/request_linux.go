@@ -111,7 +111,6 @@ func (r *reader) inline() (q request, err error) {
 	return q, nil
 }
 
-// with returns the raw bytes with argument i replaced.
 func (q *request) with(i int, argument string) []byte {
 	if q.at == nil {
 		args := append([][]byte(nil), q.args...)
@@ -206,5 +205,4 @@ func unescaped(c byte) byte {
 	return c
 }
 
-// isSpace is C's isspace.
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

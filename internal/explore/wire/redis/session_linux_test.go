@@ -24,7 +24,6 @@ func pair(program, server string) *session {
 	return s
 }
 
-// next fails the test if there is no command.
 func next(t *testing.T, s *session) *wire.Command {
 	t.Helper()
 	o, err := s.Next()

@@ -108,7 +108,6 @@ func large(t *testing.T, c *redis.Client, size int) {
 	}
 }
 
-// until polls CLIENT LIST until ok returns true.
 func until(t *testing.T, direct *redis.Client, what string, ok func(list string) bool) {
 	t.Helper()
 	for end := time.Now().Add(deadline); !ok(direct.ClientList(t.Context()).Val()); time.Sleep(time.Millisecond) {

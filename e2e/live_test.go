@@ -64,7 +64,7 @@ func TestLivePage(t *testing.T) {
 	p.until(`document.querySelectorAll('#fault option').length > 0`)
 	p.click("#break")
 	p.runs(2)
-	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`) // with a space in front, since "did not take effect" must not match
+	p.until(`document.querySelector('#runs .strike').textContent.includes(' took effect')`) // the space in front excludes "did not take effect"
 	p.whole()
 	p.choosing(2000, 100, holds)
 	p.click("#send")

@@ -63,7 +63,7 @@ func TestRoomPage(t *testing.T) {
 	leader.onSale(s.promising("holds"), 2)
 	phone.says("#sale", "2 \u00d7 apple")
 	leader.click("#room-toggle")
-	phone.says("#sale", "open") // or "opens": a slow machine may miss the countdown
+	phone.says("#sale", "open") // also matches "opens": a slow machine may miss the countdown
 	phone.click("#buy")
 	phone.says("#says", "You got unit 1 of 2.")
 	phone.axe()
@@ -186,10 +186,10 @@ func TestRoomOversold(t *testing.T) {
 	rush := func(strategy string) {
 		leader.onSale(strategy, (others+1)/2)
 		leader.click("#room-toggle")
-		phone.says("#sale", "open") // or "opens"
+		phone.says("#sale", "open") // also matches "opens"
 		phone.click("#buy")
 		var pressed sync.WaitGroup
-		for n := range others { // they wait until the sale opens
+		for n := range others { // the other buyers wait until the sale opens
 			pressed.Go(func() {
 				body := fmt.Sprintf(`{"phone":"%016x","name":"Phone %d"}`, n, n)
 				key := http.Header{"Idempotency-Key": {fmt.Sprintf("%d-%d", n, time.Now().UnixNano())}}

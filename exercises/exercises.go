@@ -46,9 +46,9 @@ var files embed.FS
 
 // The scenarios of a search: how each buyer asks.
 const (
-	Once     = ""          // for one product, once
-	Again    = "again"     // twice under one idempotency key, the second time in another process
-	BothWays = "both ways" // for two products at once; every second buyer names them in reverse
+	Once     = ""          // each buyer asks for one product, once
+	Again    = "again"     // each buyer asks twice under one idempotency key, the second time in another process
+	BothWays = "both ways" // each buyer asks for two products at once; every second buyer names them in reverse
 )
 
 // An Exercise is the content of exercise.yaml.

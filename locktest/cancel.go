@@ -80,7 +80,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 	var (
 		begin           = time.Now()
 		rounds, granted int
-		handOver        time.Duration // of the first round, which cancels no waiter
+		handOver        time.Duration // handover of the first round, which cancels no waiter
 	)
 	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
 		apart := handOver * time.Duration(rounds*17%53-20) / 20 // the rounds cover the whole span, in an irregular order

@@ -29,7 +29,7 @@ type Result struct {
 	Check   string
 	Verdict Verdict
 	Seen    Verdict            // the result of the experiment, regardless of the claims
-	Why     string             // one sentence with the numbers
+	Why     string             // reason with the numbers, in one sentence
 	Figures map[string]float64 // durations in seconds; nil for most checks
 }
 

@@ -95,7 +95,7 @@ func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, e
 // shares holds the number of grants of each contender and of each client.
 type shares struct {
 	contender, client []int
-	median, longest   time.Duration // of the waits, including those that the end of the loop cut off
+	median, longest   time.Duration // median and maximum of the waits, including those that the end of the loop cut off
 }
 
 func (s shares) total() int {

@@ -16,8 +16,8 @@ import (
 
 // A Load describes the load that Measure puts on one lock.
 type Load struct {
-	Contenders int           // in total, spread evenly over the processes; each asks again as soon as it has unlocked
-	Processes  int           // each with one Client; Contenders must be a multiple of Processes
+	Contenders int           // total number, spread evenly over the processes; each asks again as soon as it has unlocked
+	Processes  int           // number of processes, each with one Client; Contenders must be a multiple of it
 	Section    time.Duration // how long a holder sleeps before it unlocks; 0 unlocks at once
 	For        time.Duration // how long the contenders ask
 }

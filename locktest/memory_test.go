@@ -21,7 +21,7 @@ const (
 	blindRelease  flaw = "release without token"  // Unlock frees the lock of any holder
 	neverRenews   flaw = "never renews"           // though it claims to
 	neverSignals  flaw = "never signals"          // though it claims to
-	earlySignal   flaw = "signals without a loss" // after one renewal
+	earlySignal   flaw = "signals without a loss" // signals a loss after one renewal
 	blindToServer flaw = "trusts a dead server"   // learns of a loss from the server, not from its clock
 	lastFirst     flaw = "last come, first served"
 	favourite     flaw = "starves other clients" // the first client's waiters go first

@@ -32,7 +32,7 @@ type Client struct {
 	closed     chan struct{}
 
 	mu    sync.Mutex
-	lines map[string]*line // by the lock's name; an entry exists while a goroutine waits
+	lines map[string]*line // queues by the lock's name; a queue exists while a goroutine waits
 	holds map[*hold]struct{}
 }
 

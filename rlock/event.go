@@ -15,7 +15,7 @@ const (
 // An Event is for metrics, logs and tests.
 type Event struct {
 	Kind  Kind
-	Name  string // of the lock
+	Name  string // name of the lock
 	Field string // "uuid:id" of the holder
 }
 

@@ -104,7 +104,7 @@ func ExampleClient_NewFencedLock() {
 		return true
 	}
 	paused, _ := lock.Lock(ctx)
-	_, _ = lock.ForceUnlock(ctx) // as if its lease had expired meanwhile
+	_, _ = lock.ForceUnlock(ctx) // has the effect of an expired lease
 	next, _ := lock.Lock(ctx)
 	fmt.Println("next:", write(next.Token()))
 	fmt.Println("paused:", write(paused.Token()))

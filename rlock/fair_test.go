@@ -28,7 +28,7 @@ func TestFairOrder(t *testing.T) {
 				section(ctx, t, lock, func(*Lease) { granted <- i })
 				done <- struct{}{}
 			}()
-			await(t, seen, Waiting) // now it is in the queue, so the next waiter comes behind it
+			await(t, seen, Waiting) // the waiter is in the queue now, so the next waiter comes behind it
 		}
 		mustUnlock(t, first)
 		var order []int
@@ -94,7 +94,7 @@ func TestFairDeadHead(t *testing.T) {
 	lease := mustLock(t, lock, ctx, LeaseTime(300*time.Millisecond))
 	queue(b, lock, "dead:1", time.Now().Add(600*time.Millisecond))
 	granted := lineUp(ctx, t, lock, seen)
-	_ = lease.Unlock(ctx) // in time or too late
+	_ = lease.Unlock(ctx) // may come in time or too late
 	mustUnlock(t, receive(t, "granted", granted))
 }
 

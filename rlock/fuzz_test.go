@@ -78,7 +78,7 @@ func FuzzRedisValues(f *testing.F) {
 			if has := rdb.HExists(ctx, k.lock, lease.Holder()).Val(); !has {
 				t.Errorf("Redis does not know the holder %s", lease.Holder())
 			}
-			if token, _ := lock.Token(ctx); token != lease.Token() && max(token, -token) < 1<<53 { // see RaiseToken
+			if token, _ := lock.Token(ctx); token != lease.Token() && max(token, -token) < 1<<53 { // see RaiseToken for the numbers above 2^53
 				t.Errorf("token %d, and Redis has %d", lease.Token(), token)
 			}
 			if err := lease.Unlock(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, ErrNotHeld) && !strings.Contains(err.Error(), "WRONGTYPE") {

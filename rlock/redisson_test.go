@@ -29,7 +29,7 @@ type javaProcess struct {
 	input io.Writer
 
 	mu      sync.Mutex
-	answers []chan string // by number of the call
+	answers []chan string // answers by number of the call
 }
 
 // startJava gets the libraries of pom.xml through Maven and starts the Java program.

@@ -35,7 +35,7 @@ type subscriber struct {
 	kick  chan struct{} // capacity 1; a value means that topics changed
 
 	mu     sync.Mutex
-	topics keyed.Map[string, *topic] // by channel; a topic stays while a waiter uses it, and for linger afterwards
+	topics keyed.Map[string, *topic] // topics by channel; a topic stays while a waiter uses it, and for linger afterwards
 	pubsub *redis.PubSub             // nil until the first waiter comes
 	heard  bool                      // something arrived since the last PING
 }
@@ -143,7 +143,7 @@ func (s *subscriber) steer() {
 	defer pinger.Stop()
 	subscribed := map[string]bool{}
 	asked := false     // a PING was sent
-	listening := false // not before the first channel is known: on a cluster it determines the node
+	listening := false // listen starts once the first channel is known, which determines the node of a cluster
 	for {
 		ping := false
 		select {

@@ -14,7 +14,7 @@ type hold struct {
 	ctx    context.Context // the context of the first grant; for its values only
 
 	mu            sync.Mutex
-	leases        map[*Lease]struct{} // not unlocked yet
+	leases        map[*Lease]struct{} // leases that are not unlocked yet
 	renewedLeases int                 // leases that the watchdog renews
 	until         time.Time           // the lock is ours at least until then
 	deadline      Timer               // fires at until

@@ -63,7 +63,7 @@ func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int,
 		go points.Obey(os.Stdin)
 	}
 	server := &http.Server{Handler: s.shop(e, points), ReadHeaderTimeout: 5 * time.Second}
-	return 2, server.Serve(l) // until the parent process ends it
+	return 2, server.Serve(l) // serves until the parent process ends this one
 }
 
 func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {

@@ -10,6 +10,6 @@ import (
 const mostMemory = 2 << 30
 
 func boundMemory() {
-	debug.SetMemoryLimit(mostMemory / 4 * 3) // so that garbage alone does not reach the limit
+	debug.SetMemoryLimit(mostMemory / 4 * 3) // collects garbage before it alone reaches the limit
 	_ = syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: mostMemory, Max: mostMemory})
 }

@@ -30,7 +30,7 @@ type teller struct {
 	written map[held]moment  // each key's last write
 	freed   map[int]moment   // each buyer's last release
 	begun   map[int]bool     // whether the buyer has an open transaction
-	commits []moment         // of transactions with a write
+	commits []moment         // commits of transactions with a write
 	wrote   map[int]bool     // whether the buyer has written since its BEGIN
 	records map[int][]moment // each buyer's inserts of records
 }

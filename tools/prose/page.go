@@ -24,7 +24,7 @@ var (
 // A page is one Markdown file.
 type page struct {
 	name       string
-	words      int // as wc -w counts them
+	words      int // number of words, as wc -w counts them
 	paragraphs []paragraph
 	links      []link
 	anchors    map[string]bool

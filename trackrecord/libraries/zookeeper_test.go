@@ -33,7 +33,7 @@ func TestGoZookeeper229(t *testing.T) {
 	way.lose(1)
 	failed := make(chan error, 1)
 	go func() { failed <- unlucky.Lock() }()
-	way.lost(t) // by now its node exists
+	way.lost(t) // the client's node exists by now
 	orphan := line(t, other)
 	way.cut()
 	if err := <-failed; !errors.Is(err, zk.ErrConnectionClosed) || len(orphan) != 1 {
@@ -42,7 +42,7 @@ func TestGoZookeeper229(t *testing.T) {
 
 	got := make(chan error, 1)
 	go func() { got <- next.Lock() }()
-	for len(line(t, other)) == 0 { // until the queue contains a node: the orphan, or the node of next
+	for len(line(t, other)) == 0 { // waits for a node in the queue: the orphan, or the node of next
 	}
 	left := slices.Contains(line(t, other), orphan[0])
 	if left {

@@ -129,7 +129,7 @@ func (p patch) plant(ctx context.Context, tree string) (code int, printed string
 	limited, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	cmd := in(limited, tree, program, p.run[1:]...)
-	cmd.Env = append(cmd.Env, "OVERSELL_SHOP_BIN="+shop, "OVERSELL_SHOP_RACE_BIN="+shop) // for go test
+	cmd.Env = append(cmd.Env, "OVERSELL_SHOP_BIN="+shop, "OVERSELL_SHOP_RACE_BIN="+shop) // go test reads these variables
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }                // lets the instrument end its servers
 	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()

@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 	require.NoError(t, err)
 	for _, file := range files {
 		if strings.Contains(file, "/planted/") {
-			continue // not a bug in another project
+			continue // the test reproduces no bug of another project
 		}
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)

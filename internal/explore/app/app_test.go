@@ -62,7 +62,7 @@ func TestLoadRefused(t *testing.T) {
 	for _, c := range cases {
 		name, lines, _ := strings.Cut(c, "\n")
 		t.Run(name, func(t *testing.T) {
-			part := map[string][]string{} // by the first two characters of the line
+			part := map[string][]string{} // parts by the first two characters of their line
 			for line := range strings.SplitSeq(strings.TrimSuffix(lines, "\n"), "\n") {
 				part[line[:2]] = append(part[line[:2]], line[2:])
 			}

@@ -15,7 +15,7 @@ import (
 type Ignore struct {
 	Entries  []string         // as written in oversell.yaml
 	Tables   []string         // in lower case, without schema
-	Patterns []*regexp.Regexp // of statements and Redis commands
+	Patterns []*regexp.Regexp // patterns of statements and Redis commands
 }
 
 // Names reports whether a pattern matches the command, or whether the command is a statement that names

@@ -32,8 +32,8 @@ const queryTimeout = 10 * time.Second
 // use them.
 type Servers struct {
 	app       *App
-	databases map[string]*sql.DB // by protocol
-	watchers  map[string]*sql.DB // by protocol, for the watch query
+	databases map[string]*sql.DB // connections by protocol
+	watchers  map[string]*sql.DB // connections for the watch query, by protocol
 	addresses map[string]string
 	redis     *redis.Client
 	versions  []string

@@ -37,7 +37,7 @@ type Draft struct {
 	Orders   Value // table of the orders
 
 	evidence  map[*kind]Value  // strongest evidence for each kind of server; Text is the strength
-	variables []Variable       // as the repository sets them, in the same order
+	variables []Variable       // variables that the repository sets, in the same order
 	asked     []string         // names of variables that the program reads
 	urls      map[*kind]string // address of the server in the notation of the program's client library, if not the usual one
 	profiles  map[*kind]string // Spring's profile for a kind of database
@@ -167,7 +167,7 @@ func Below(root fs.FS) (folders []string) {
 			for _, file := range found {
 				folder, _, _ := strings.Cut(file, "/")
 				_, err := fs.Stat(root, file)
-				if err == nil && !pages.MatchString(folder) { // not a link to a missing file or out of the repository
+				if err == nil && !pages.MatchString(folder) { // Stat fails for a link to a missing file or out of the repository
 					folders = append(folders, folder)
 				}
 			}

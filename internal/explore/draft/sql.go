@@ -47,7 +47,7 @@ func readSQL(r *repository, d *Draft) {
 		}
 		files = append(files, file)
 		folder := path.Dir(file)
-		if path.Base(file) == "migration.sql" || path.Base(file) == "up.sql" { // one folder for each migration
+		if path.Base(file) == "migration.sql" || path.Base(file) == "up.sql" { // each migration has a folder of its own
 			folder = path.Dir(folder)
 		}
 		if byFolder[folder]++; byFolder[folder] == 1 {

@@ -60,7 +60,7 @@ var events = map[string]Event{"INSERT": Inserts, "REPLACE": Inserts | Deletes, "
 
 // A Code is code that the server runs when rows of a table change.
 type Code struct {
-	Name string   // for people: "trigger number_ticket"; "": an expression
+	Name string   // such as "trigger number_ticket", for people; "": an expression
 	On   Event    // the changes that start it
 	Of   []string // an UPDATE starts it only if it sets one of these columns; none: any column
 	Run  *Routine // the function of a trigger; nil: Text is the code

@@ -120,7 +120,7 @@ const (
 	Value RedisAnswer = iota
 	Nil               // nil of any kind
 	Zero
-	False    // of RESP3
+	False    // RESP3's false
 	Refused  // an error
 	NoScript // an error: the server does not know the script
 )

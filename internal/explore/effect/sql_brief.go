@@ -18,7 +18,7 @@ const (
 // A Brief is a statement that is shortened for people: SELECT ... FROM stock_level WHERE id = 5.
 type Brief struct {
 	Text    string
-	Columns map[string]string // by the name of a column in the answer, in lower case: its name in the table
+	Columns map[string]string // names in the table, by a column's name in the answer, in lower case
 	Sets    []string          // the columns that an UPDATE assigns, in lower case, except columns set to the time
 }
 
@@ -53,7 +53,7 @@ type shortening struct {
 	keep    func(column string) bool
 	brief   *Brief
 	edits   []edit
-	renamed map[string]string // by the qualifier of a column: the text to show instead; "": no text
+	renamed map[string]string // texts to show instead of a column's qualifier; "": no text
 }
 
 // An edit replaces a range of tokens by a text.

@@ -19,7 +19,7 @@ func TestMentions(t *testing.T) {
 		{text: `SELECT "a"."Stock" AS "x" FROM "public"."Stock_Level" "a"`, d: Postgres, name: "stock_level"},
 		{text: "SELECT stock FROM items WHERE name = 'orders'", d: MySQL, name: "items"},
 		{text: "SELECT `stock` FROM `items` LIMIT 1", d: MySQL, name: "items"},
-		{text: `SELECT 1 FROM "items"`, d: MySQL, name: "items"}, // with ANSI_QUOTES
+		{text: `SELECT 1 FROM "items"`, d: MySQL, name: "items"}, // a name if ANSI_QUOTES is on
 		{text: "SELECT * FROM items FOR UPDATE", d: Postgres, name: "items", alters: true},
 		{text: "INSERT INTO items (a, b) SELECT a, b FROM other RETURNING id", d: Postgres, name: "other", alters: true},
 		{text: `INSERT INTO "shop"."items" ("a", "b") VALUES (1, now()) ON CONFLICT ("a") DO UPDATE SET b = 2`, d: Postgres, name: "items", alters: true},

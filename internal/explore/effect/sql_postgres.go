@@ -63,7 +63,7 @@ var catalogs = []string{
 // count, since they show other connections.
 func catalog(words []string) bool {
 	found := false
-	from := []bool{false} // for each open parenthesis: whether the position is within its FROM
+	from := []bool{false} // whether the position is within a FROM, for each open parenthesis
 	for i, w := range words {
 		in := &from[len(from)-1]
 		relation := false

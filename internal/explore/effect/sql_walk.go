@@ -32,7 +32,7 @@ type walk struct {
 
 // A place is the context of a statement.
 type place struct {
-	packet bool              // in the text itself, not in a routine or a block
+	packet bool              // the statement is in the text itself, not in a routine or a block
 	inner  bool              // within another statement (the outer statement), which commits the writes
 	stale  bool              // the statement does not see commits since the start of the outer statement
 	branch bool              // the statement may not run
@@ -313,7 +313,7 @@ func (w *walk) enter(code any) bool {
 func (w *walk) special(t []token, s place) bool {
 	switch first(t) {
 	case "BEGIN":
-		if s.packet && (len(t) <= 2 || w.c.Dialect == Postgres) { // otherwise it is a block
+		if s.packet && (len(t) <= 2 || w.c.Dialect == Postgres) { // any other BEGIN starts a block
 			w.begins()
 		}
 	case "START":
@@ -502,7 +502,7 @@ func (w *walk) run(r *Routine, s place) {
 	}
 }
 
-// first adds the name of a routine or trigger to Runs, before the names of the code that it runs.
+// first adds the name of some code to Runs, before the names of the code that this code runs.
 func (w *walk) first(at int, what string) {
 	if !slices.Contains(w.uses.Runs, what) {
 		w.uses.Runs = slices.Insert(w.uses.Runs, at, what)

@@ -43,8 +43,8 @@ type buyer struct {
 
 	// The next three fields are for polling. After a futile attempt, the buyer polls again only after
 	// another buyer has changed a server that the attempt asked.
-	changes map[string]int // by server: number of changes by other buyers so far
-	asks    map[string]int // by server: the value of changes when this attempt first asked the server
+	changes map[string]int // number of changes by other buyers so far, by server
+	asks    map[string]int // the value of changes when this attempt first asked the server, by server
 	resting bool
 	named   bool   // holds a named lock
 	namedBy string // the statement that asked for that lock
@@ -53,7 +53,7 @@ type buyer struct {
 	ends    int    // number of other buyers' transactions that have ended
 
 	views   map[*gate.Conn]view // the data that each of its open transactions sees
-	watches map[string][]int    // by server: the value of changes at each WATCH since the last EXEC
+	watches map[string][]int    // the values of changes at each WATCH since the last EXEC, by server
 }
 
 // runnable reports whether a command at the gate may be released.

@@ -29,7 +29,7 @@ const (
 	// less.
 	maxSilence = 15 * time.Second
 	maxEnding  = 5 * time.Second
-	maxAgain   = 2 * time.Second // for a strategy that has already exceeded one of the two limits
+	maxAgain   = 2 * time.Second // limit for a strategy that has already exceeded one of the two limits
 )
 
 func (p *patience) isOver() bool {

@@ -10,7 +10,7 @@ import (
 // owners tracks which buyer holds each key in Redis, and records when a buyer releases another buyer's
 // lock. Otherwise such a mistake would stay unseen in a schedule that sells correctly.
 type owners struct {
-	byKey   map[string]int // by server and key
+	byKey   map[string]int // buyers by server and key
 	foreign bool           // a buyer has released another buyer's lock
 }
 

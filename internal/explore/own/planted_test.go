@@ -33,7 +33,7 @@ func TestPlanted(t *testing.T) {
 			name  string
 			needs []lockstrategy.Need
 			event explore.Event
-			want  verdict.Verdict // for the copy with the mistake
+			want  verdict.Verdict // verdict on the copy with the mistake
 			build func(d lockstrategy.Deps, mistake bool) purchase.Strategy
 
 			without string // the dialect of the database that prevents the mistake

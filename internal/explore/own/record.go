@@ -16,7 +16,7 @@ import (
 type recorder struct {
 	*conduct.Recorder[*gate.Op]
 	secrets  secrets
-	read     map[int]string // by buyer: the result of its last read
+	read     map[int]string // result of each buyer's last read
 	inMemory map[int]bool   // buyers that hold a lock in memory
 }
 

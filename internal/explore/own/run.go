@@ -32,7 +32,7 @@ type run struct {
 
 	outcome sync.WaitGroup
 	deadEnd bool   // no move is possible, and a buyer has no answer
-	early   bool   // see schedule.Ended
+	early   bool   // a buyer was refused, and a later buyer could buy
 	cut     bool   // not all of its goroutines ended by themselves
 	seen    string // result of the last step, if the server chose between two commands, see releasePair
 }

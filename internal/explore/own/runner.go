@@ -226,7 +226,7 @@ func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe boo
 		}
 		r.buyers = append(r.buyers, b)
 		r.outcome.Add(1)
-		go r.buy(ctx, b) // not outcome.Go: standstill would not find the goroutine by its first function
+		go r.buy(ctx, b) // with outcome.Go, standstill would not find the goroutine by its first function
 	}
 	return r
 }

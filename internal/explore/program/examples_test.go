@@ -21,7 +21,7 @@ import (
 
 // An appCase is a file of examples/ and the expected result of its search.
 type appCase struct {
-	file              string // in examples/
+	file              string // path below examples/
 	events            string
 	orders, violating int
 	quick             bool // make test runs the case; otherwise only make soak does

@@ -17,7 +17,7 @@ import (
 // instance.
 type sharedCase struct {
 	mode              string
-	node              bool // otherwise Python, with a thread for each request
+	node              bool // written for Node; otherwise in Python, with a thread for each request
 	pool              int  // number of connections; 0: one for each request
 	requests          []string
 	orders, violating int

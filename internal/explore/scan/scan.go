@@ -26,7 +26,7 @@ import (
 
 // A Config is the configuration of a scan.
 type Config struct {
-	Search   explore.Config                   // for the search of each pair; its Budget is not used
+	Search   explore.Config                   // configures the search of each pair, except for its Budget
 	Budget   time.Duration                    // time for all requests and pairs, without the program's start
 	Save     string                           // folder for a file and a replay of each broken pair; "": none
 	Command  func(file, replay string) string // returns the command that shows a saved replay

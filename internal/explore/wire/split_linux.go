@@ -25,7 +25,7 @@ const (
 // A split is the state of a split command. The sending and the receiving goroutine use it alternately.
 type split struct {
 	step     Step
-	executed func() (hold bool) // see Split
+	executed func() (hold bool) // the parameter of Split
 	commit   chan struct{}      // closed by Commit
 }
 

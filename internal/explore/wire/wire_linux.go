@@ -172,7 +172,7 @@ func (o *Command) Deadlocked() {
 // An Answer is the result of a command.
 type Answer struct {
 	Raw     []byte // bytes for the program
-	Text    string // for people: "stock=1", "1 changed", "nil", "error 1213: Deadlock found when trying to get lock"
+	Text    string // such as "stock=1", "1 changed", "nil", or "error 1213: Deadlock found when trying to get lock"
 	Whole   string // Text before it was shortened; "": the same
 	Changed bool   // it may have changed data that others can see, or a lock
 	Failed  bool   // it was refused or found nothing: an error, nil, no row, 0
@@ -251,5 +251,5 @@ type Socket struct {
 	hot  bool      // counted by Busy; used only by the reading goroutine
 	came time.Time // when the kernel received the bytes that were read last; used only by the reading goroutine
 
-	written atomic.Int64 // in bytes
+	written atomic.Int64 // number of bytes
 }

@@ -33,8 +33,8 @@ const (
 	results       kind = iota // OK, ERR, or columns and rows; once or several times
 	single                    // one packet: OK, EOF or ERR
 	message                   // one packet: a text or ERR
-	definitions               // only columns: FIELD_LIST
-	fetched                   // only rows: STMT_FETCH
+	definitions               // columns without rows: FIELD_LIST
+	fetched                   // rows without columns: STMT_FETCH
 	preparation               // a number, and two lists of columns
 	authenticates             // one packet; only the last packet of a login is an OK or an ERR
 )

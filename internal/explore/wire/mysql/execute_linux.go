@@ -36,7 +36,7 @@ func (s *state) execute(c *wire.Command, q *request, payload []byte) {
 	q.executes = one
 	s.means(c, q, s.says(one))
 	values, err := one.values(r.b, s.long[id])
-	delete(s.long, id) // as the server does
+	delete(s.long, id) // the server forgets the values, too
 	if err != nil {
 		c.Text = one.said.Line + " (values that cannot be read)"
 		return

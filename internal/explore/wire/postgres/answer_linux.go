@@ -100,7 +100,7 @@ func (c *call) columns() []field {
 	}
 	fields := p.fields
 	if fields == nil {
-		for i, f := range p.statement.fields { // from an earlier Describe
+		for i, f := range p.statement.fields { // the fields come from an earlier Describe
 			f.format = format(p.formats, i)
 			fields = append(fields, f)
 		}

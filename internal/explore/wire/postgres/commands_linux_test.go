@@ -117,7 +117,7 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{"BEGIN; DELETE FROM items WHERE id = 4; COMMIT", "BEGIN; DELETE FROM items WHERE id = 4; COMMIT", writes, true, "ok; 1 changed; ok", "CES"},
 		{"DO $$ BEGIN PERFORM 1; END $$", "DO $$ BEGIN PERFORM 1; END $$", writes, true, "ok", "CS"},
 		{several{"SELECT stock FROM items WHERE id = 1", "UPDATE items SET stock = 1 WHERE id = 1"}, "SELECT stock FROM items WHERE id = 1; UPDATE items SET stock = 1 WHERE id = 1", writes, true, "stock=1; 1 changed", "CS"},
-		{several{"BEGIN", "SELECT id FROM items WHERE id = 1"}, "BEGIN; SELECT id FROM items WHERE id = 1", reads, true, "ok; id=1", ""}, // as JDBC opens a transaction
+		{several{"BEGIN", "SELECT id FROM items WHERE id = 1"}, "BEGIN; SELECT id FROM items WHERE id = 1", reads, true, "ok; id=1", ""}, // JDBC opens a transaction in this way
 		{"ROLLBACK", "ROLLBACK", writes, true, "ok", "CE"},
 		{"COPY items TO STDOUT", "COPY items TO STDOUT", writes, true, "2 rows", ""},
 		{"COPY copied FROM STDIN\x00", "COPY copied FROM STDIN", writes, true, "ready for data", ""},
@@ -153,7 +153,7 @@ func commands(t *testing.T, server *localserver.Postgres) {
 		{"BEGIN", "", local, true, "ok", ""},
 		{"UPDATE items SET stock = 0 WHERE 'serializable' IN (SELECT 'x' FROM items)", "", writes, true, "0 changed", "FD"},
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
-		{"SET default_transaction_isolation TO 'serializable'", "", local, false, "ok", ""}, // for later transactions
+		{"SET default_transaction_isolation TO 'serializable'", "", local, false, "ok", ""}, // the level applies to later transactions
 		{"UPDATE items SET stock = 0 WHERE id IN (SELECT 9 FROM items)", "", writes, true, "0 changed", "FD"},
 		{"ROLLBACK", "", writes, true, "ok", "CE"}, // undoes the SET, too
 		{"BEGIN", "", local, true, "ok", ""},

@@ -53,7 +53,7 @@ type Session struct {
 // a command and the end of its answer.
 type state struct {
 	catalog    func() *effect.Catalog // nil: the catalog is never known
-	statements map[string]*prepared   // by their names
+	statements map[string]*prepared   // prepared statements by their names
 	portals    map[string]*portal
 	calls      []*call // sent by the program and not answered
 	status     byte    // transaction status in the last ReadyForQuery: I, T or E

@@ -19,7 +19,7 @@ func splits(t *testing.T, server *localserver.Postgres) {
 	ctx := soon(t)
 	other := must(pgx.Connect(ctx, server.URL()))(t)
 	defer other.Close(ctx)
-	var mu sync.Mutex // for the race detector, which does not see that the server makes the two goroutines alternate
+	var mu sync.Mutex // the server makes the two goroutines alternate, but the race detector does not see that
 	sum := func() (n int) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -300,8 +300,8 @@ func refusals(t *testing.T, server *localserver.Postgres) {
 	for _, c := range []struct {
 		name  string
 		first func(t *testing.T, c net.Conn)
-		want  string // in the error of Login
-		told  string // in the message to the program
+		want  string // part of the error of Login
+		told  string // part of the message to the program
 	}{
 		{"TLS", func(t *testing.T, c net.Conn) {
 			must(c.Write(must((&pgproto3.SSLRequest{}).Encode(nil))(t)))(t)

@@ -175,7 +175,7 @@ func byHand(t *testing.T, address string) {
 	c.expect(t, "OK", `"a A"`)
 	c.send(t, "SUBSCRIBE a b a\r\nUNSUBSCRIBE\r\nUNSUBSCRIBE\r\nPING\r\n")
 	c.expect(t, "[subscribe a 1]", "[subscribe b 2]", "[subscribe a 2]")
-	for range 2 { // in either order
+	for range 2 { // Redis confirms a and b in either order
 		if got := c.answer(t); !strings.HasPrefix(got, "[unsubscribe ") {
 			t.Error(got)
 		}

@@ -34,7 +34,7 @@ func (c *Client) NewLock(name string) *Lock { return &Lock{redisLock{c, plain, n
 
 // Lock waits for the lock until ctx ends, or as long as Wait says. It can be interrupted at any
 // time, even while Redis hangs. By default a watchdog renews the lease until it is unlocked;
-// LeaseTime asks for a lease without one.
+// LeaseTime asks for a lease without a watchdog.
 //
 // The lease belongs to ctx: its context is a child of ctx, and its watchdog stops when ctx ends. If
 // the critical section may take longer than the wait, limit the wait with Wait and not with a

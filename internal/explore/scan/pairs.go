@@ -26,7 +26,7 @@ type Request struct {
 	request app.Request
 	uses    target.Footprint
 	ignored target.Footprint // tables and keys of the commands that oversell.yaml ignores
-	usable  bool             // the scan can explore pairs with it
+	usable  bool             // the scan can explore pairs with the request
 	refused bool             // the program refused this request in a run alone, so the scan does not know all that it uses
 }
 

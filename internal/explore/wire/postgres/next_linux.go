@@ -35,7 +35,7 @@ type batch struct {
 	says     []said   // analyses of the executed statements
 	parses   []said   // analyses of the prepared or bound statements
 	executes int
-	piece    bool   // it is one of several commands that the method pipeline made of a batch
+	piece    bool   // the command is one of several that the method pipeline made of a batch
 	parts    []part // the executed statements of the extended protocol
 }
 

@@ -106,7 +106,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		rounds, round(handOver), granted)
 }
 
-// hangUp runs one round: a holder unlocks, and its waiter is canceled. The parameter apart is the time
+// hangUp runs one round: a holder unlocks, and its waiter is canceled. The parameter `apart` is the time
 // from the Unlock to the cancellation, negative for a cancellation before the Unlock. If stays is true,
 // the waiter is not canceled. hangUp returns whether the waiter got the lock, and how long after the
 // Unlock.

@@ -37,7 +37,7 @@ your code with one buyer, in every interleaving of a few buyers, and in bursts. 
 	return c
 }
 
-// exactly requires n arguments. The parameter usage describes them, with an example.
+// exactly requires n arguments. The parameter `usage` describes them, with an example.
 func exactly(n int, usage string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {

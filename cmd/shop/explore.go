@@ -190,7 +190,7 @@ func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 }
 
 // exit returns the exit code. A violation takes precedence over a search that proved nothing. The
-// parameter lock is the promise of the strategy's lock, and zero for a program.
+// parameter `lock` is the promise of the strategy's lock, and zero for a program.
 func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) error {
 	switch {
 	case r.Violations > 0:

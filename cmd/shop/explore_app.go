@@ -237,7 +237,7 @@ func (o *exploreOptions) checkFiles() error {
 	return o.output.check(map[string]string{"save": o.app.save})
 }
 
-// compare runs a saved schedule again. The result done reports that no search needs to follow.
+// compare runs a saved schedule again. The result `done` reports that no search needs to follow.
 func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *explore.Saved) (done bool, _ error) {
 	result, err := x.Again(c.Context(), saved)
 	if err != nil {

@@ -122,7 +122,7 @@ const (
 	noAdmission = "off"
 )
 
-// register adds the flags. If the parameter open is true, the shop serves buyers of its own, and the sold-out check
+// register adds the flags. If the parameter `open` is true, the shop serves buyers of its own, and the sold-out check
 // and the admission control are on by default. In front of a strategy under test, they would answer in place of the
 // strategy.
 func (f *shopFlags) register(c *cobra.Command, open bool) {

@@ -68,7 +68,7 @@ type flagGroup struct {
 	flags   *pflag.FlagSet
 }
 
-// flagGroups returns the flags that a help text shows, by heading. The result more reports whether
+// flagGroups returns the flags that a help text shows, by heading. The result `more` reports whether
 // the command has other flags.
 func flagGroups(c *cobra.Command, all bool) (groups []flagGroup, more bool) {
 	marked := false

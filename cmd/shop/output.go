@@ -33,7 +33,7 @@ func (o *output) registerReport(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.paths, "report", nil, "`file` for the result, with ending "+report.Endings()+"; repeatable")
 }
 
-// check returns an error if a file cannot be written, before anything runs. The parameter others maps further flags
+// check returns an error if a file cannot be written, before anything runs. The parameter `others` maps further flags
 // to their paths.
 func (o *output) check(others map[string]string) error {
 	for _, path := range o.paths {

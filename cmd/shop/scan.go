@@ -119,7 +119,7 @@ func (o *scanOptions) command(flags *pflag.FlagSet) string {
 	return "shop scan --app " + trial.ShellWord(o.file) + given(flags, names)
 }
 
-// load reads the files of the flags before anything starts. The result unused has a line for each request in the
+// load reads the files of the flags before anything starts. The result `unused` has a line for each request in the
 // files that cannot be sent.
 func (o *scanOptions) load() (a *app.App, unused []string, _ error) {
 	if o.budget <= 0 {

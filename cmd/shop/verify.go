@@ -255,7 +255,7 @@ func (o *verifyOptions) rows() ([]verify.Strategy, error) {
 	return slices.DeleteFunc(known, func(s verify.Strategy) bool { return !slices.Contains(chosen, s.Name) }), nil
 }
 
-// choose returns the names that a flag lists, in the order of the list known. The parameter command prints the
+// choose returns the names that a flag lists, in the order of the list known. The parameter `command` prints the
 // known names.
 func choose[K ~string](flag string, asked []string, known []K, command string) ([]K, error) {
 	if slices.Equal(asked, []string{"all"}) {

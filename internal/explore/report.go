@@ -111,7 +111,7 @@ type Report struct {
 // AppEngine is Report.Engine for a program under test.
 const AppEngine = "app"
 
-// NewReport makes the report on result r of a search with configuration c.
+// NewReport makes the report on result `r` of a search with configuration c.
 func NewReport(c Config, r Result) Report {
 	report := newReport(c, r)
 	c.mode().origin(&report)

@@ -135,7 +135,7 @@ func leaderless(answers []buyers.Answer) string {
 const tenth = 100 * time.Millisecond
 
 // anotherLed proves that another member led after the kill, and knew the holder's lock. The
-// arguments led and ready are the times from the kill until that member led and until the second shop was ready.
+// arguments `led` and `ready` are the times from the kill until that member led and until the second shop was ready.
 func anotherLed(before, after int, knows bool, led, ready time.Duration, leaderless string) (proof string, _ error) {
 	switch {
 	case before == after:

@@ -31,7 +31,7 @@ type outage struct {
 	meanwhile      func(l *load) // called under load, during the outage; nil waits until buyers are refused
 }
 
-// inject takes the server away, calls meanwhile, and brings the server back. The result gone reports
+// inject takes the server away, calls meanwhile, and brings the server back. The result `gone` reports
 // whether the server was really unreachable.
 func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	if err := o.lose(); err != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 // grouped puts all orders into one group: the first statement of the leader waits until each buyer
-// has queued. The parameter stock is the number of apples. The errors are in the order of the
-// parameter orders, not in order of arrival.
+// has queued. The parameter `stock` is the number of apples. The errors are in the order of the
+// parameter `orders`, not in order of arrival.
 func grouped(t *testing.T, e *engine.Engine, stock int64, orders []purchase.Order, ctxs ...context.Context) []error {
 	t.Helper()
 	require.NoError(t, product.Put(e.DB, "apple", stock))

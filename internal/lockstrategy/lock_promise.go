@@ -27,7 +27,7 @@ type LockPromise struct {
 // nothing if there is no lock, or if the strategy is promised to oversell. If the catalogue
 // promises nothing about the sales on a database, the lock still keeps the promise of other
 // databases. The exception is a lease without renewal that can expire while its holder waits for the
-// database. The parameter database is a name as in engine.Engine.Database.
+// database. The parameter `database` is a name as in engine.Engine.Database.
 func (e Entry) Excludes(c promise.Condition, database string) bool {
 	v := e.Promised(c, database)
 	if v == "" && !lapses(e, c, database) {

@@ -19,7 +19,7 @@ func Affects(c promise.Condition, needs []Need) bool {
 // holds returns the entry with the promise to hold under each condition that affects it.
 func (e Entry) holds() Entry { return e.holdsExcept(nil) }
 
-// holdsExcept promises the verdicts in the parameter breaks, and "holds" under every other condition
+// holdsExcept promises the verdicts in the parameter `breaks`, and "holds" under every other condition
 // that affects the entry. The verdict "" means no promise. Every promise was measured with shop
 // verify --engine local, and the matrix records the results.
 func (e Entry) holdsExcept(breaks promise.Promise) Entry {

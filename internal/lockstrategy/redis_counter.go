@@ -73,7 +73,7 @@ func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(con
 	return receipt, nil
 }
 
-// read returns the counter's value. The result found is false if Redis has no counter.
+// read returns the counter's value. The result `found` is false if Redis has no counter.
 func (c redisCounter) read(ctx context.Context, client redis.Cmdable, product string) (units int64, found bool, _ error) {
 	units, err := client.Get(ctx, c.key(product)).Int64()
 	if errors.Is(err, redis.Nil) {

@@ -125,7 +125,7 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 }
 
 // loadStock copies the stock from the database to Redis if Redis has none or, with "raise" as the
-// parameter how, a lower one. It reports whether it wrote the stock.
+// parameter `how`, a lower one. It reports whether it wrote the stock.
 func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error) {
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), name)
 	if err != nil {

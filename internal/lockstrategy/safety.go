@@ -9,7 +9,7 @@ import (
 )
 
 // Breaks returns the conditions that break the strategy on a database, in display order. It leaves
-// out conditions that break every strategy. The parameter database is a name as in
+// out conditions that break every strategy. The parameter `database` is a name as in
 // engine.Engine.Database.
 func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 	for _, c := range promise.Played() {

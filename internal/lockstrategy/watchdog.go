@@ -57,7 +57,7 @@ type watchdogLease struct {
 	lost    chan struct{} // closed when the lease is known to be lost
 }
 
-// renew extends the lease every third of the TTL. The parameter held is the time when the buyer
+// renew extends the lease every third of the TTL. The parameter `held` is the time when the buyer
 // asked for the lock. The lease ends no earlier than one TTL after the last successful request. The
 // holder gives the lease up a tenth of the TTL before that, by its own timer, so a Redis that hangs
 // does not keep the section running.

@@ -14,7 +14,7 @@ const maxChoices = 10
 //
 //	unknown strategy "rediss" (did you mean "redis"?); list them with: shop strategies
 //
-// The parameter command is a command that prints the known names. If it is "", the error contains a
+// The parameter `command` is a command that prints the known names. If it is "", the error contains a
 // short list itself.
 func Unknown[K ~string](kind, name string, known []K, command string) error {
 	text := fmt.Sprintf("unknown %s %q", kind, name)

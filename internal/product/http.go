@@ -136,7 +136,7 @@ func restockAmount(r *http.Request) (int64, error) {
 
 // ReadBody reads the JSON body of a request. If that fails, it answers with the error and returns
 // false. The request must declare JSON, since a page of another origin cannot send that. The
-// parameter example is a valid body, for the message.
+// parameter `example` is a valid body, for the message.
 func ReadBody(c *gin.Context, example string, v any) bool {
 	if said := c.Request.Header.Values("Content-Type"); len(said) == 0 || !isJSON(c.Request.Header) {
 		c.Header("Accept", "application/json")

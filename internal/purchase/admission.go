@@ -73,7 +73,7 @@ const (
 	longestRetryAfter = 30 * time.Second
 )
 
-// NewAdmission returns an Admission. The parameter wait is how long a buyer waits at most.
+// NewAdmission returns an Admission. The parameter `wait` is how long a buyer waits at most.
 func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait} }
 
 // Overloaded is the error for a buyer that an Admission has refused. It wraps ErrBusy.

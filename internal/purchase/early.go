@@ -35,7 +35,7 @@ type toldKey struct{}
 // forwarded them they are never delayed. A proxy that shares connections must therefore send
 // Forwarded, X-Forwarded-For or Via.
 //
-// The parameter spare is called with the connection of a delayed client, so that the server can use
+// The parameter `spare` is called with the connection of a delayed client, so that the server can use
 // the connection for another client. When the server closes the channel wanted, the client hears its
 // refusal at once and the connection ends. The server must not close wanted after done has
 // returned.
@@ -52,7 +52,7 @@ func shared(purchaser string, h http.Header) bool {
 }
 
 // holdUp delays the refusal err of a buyer that came back too early, unless the buyer disconnects.
-// The result last reports whether another client needs the connection.
+// The result `last` reports whether another client needs the connection.
 func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last bool) {
 	var full *Overloaded
 	t, ok := ctx.Value(toldKey{}).(*told)

@@ -107,7 +107,7 @@ func newRecord(key string, at time.Time, receipt *Receipt) (Record, error) {
 }
 
 // Page returns at most limit records, in ascending order of their ids. It skips all ids up to the
-// parameter after. This is keyset paging, so the last page of ten million records costs as much as the
+// parameter `after`. This is keyset paging, so the last page of ten million records costs as much as the
 // first. productName "" means all products.
 func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, error) {
 	records := []Record{} // never null in JSON

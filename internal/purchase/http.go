@@ -226,7 +226,7 @@ func (k *Counter) refuse(c *gin.Context, name string) {
 var errInvalid = errors.New("bad request")
 
 // readOrder reads the query and, for a POST, a JSON body. Members of the body override those of the
-// query. problem.CheckQuery has already checked that the query can be parsed. The result name is
+// query. problem.CheckQuery has already checked that the query can be parsed. The result `name` is
 // the purchaser in the request, or "" if readOrder generated one.
 func readOrder(r *http.Request) (o Order, name, lock string, err error) {
 	query := r.URL.Query()

@@ -17,7 +17,7 @@ import (
 // Variable makes go test run the tests of make soak, if it is not empty.
 const Variable = "OVERSELL_SOAK"
 
-// Test skips a test under make quick. The parameter why says what the test needs or costs.
+// Test skips a test under make quick. The parameter `why` says what the test needs or costs.
 func Test(t testing.TB, why string) {
 	t.Helper()
 	if Quick() {
@@ -25,7 +25,7 @@ func Test(t testing.TB, why string) {
 	}
 }
 
-// Soak skips a test except under make soak. The parameter why says what the test costs, or which test
+// Soak skips a test except under make soak. The parameter `why` says what the test costs, or which test
 // of make test covers the same. If why is "", Soak skips nothing.
 func Soak(t testing.TB, why string) {
 	t.Helper()

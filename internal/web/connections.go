@@ -142,7 +142,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// Affordable returns the parameter most, but no more than three quarters of the number of files that
+// Affordable returns the parameter `most`, but no more than three quarters of the number of files that
 // this process may open. The other files are reserved for connections to servers and for logs.
 func Affordable(most int) int {
 	if files := OpenFiles(); files > 0 {

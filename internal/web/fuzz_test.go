@@ -129,7 +129,7 @@ type streamWriter struct{ *httptest.ResponseRecorder }
 func (streamWriter) SetWriteDeadline(time.Time) error { return nil }
 
 // request returns the request that net/http would pass to the handler, or nil if it would refuse
-// it. The result route is "" if the input has no route.
+// it. The result `route` is "" if the input has no route.
 func (s *fuzzedShop) request(in input) (r *http.Request, route string) {
 	target := &url.URL{RawQuery: in.query}
 	method, at := in.method, int(in.route)%(len(s.routes)+1)

@@ -336,7 +336,7 @@ func (c *refusedClient) order(t *testing.T) {
 	}
 }
 
-// wantBusy reads the answer that the shop is busy. The parameter last says whether it must be the
+// wantBusy reads the answer that the shop is busy. The parameter `last` says whether it must be the
 // last answer over this connection.
 func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Warnings lists possible problems with the servers. The parameter replicas is the number of
+// Warnings lists possible problems with the servers. The parameter `replicas` is the number of
 // replicas that a lock waits for.
 func Warnings(ctx context.Context, e *engine.Engine, replicas int) []string {
 	if warning := warnOfReplicas(ctx, e, replicas); warning != "" {

@@ -237,7 +237,7 @@ func (s *Servers) Rows(ctx context.Context, protocol, query string, most int) (c
 	return rows(ctx, s.databases[protocol], query, most)
 }
 
-// Keys returns each key of Redis and its value. It fails if Redis has more keys than the parameter most.
+// Keys returns each key of Redis and its value. It fails if Redis has more keys than the parameter `most`.
 func (s *Servers) Keys(ctx context.Context, most int) ([][]string, error) {
 	return s.Redis().Values(ctx, most)
 }

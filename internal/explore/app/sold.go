@@ -36,7 +36,7 @@ func (a *App) answers(f *file) (err error) {
 	return nil
 }
 
-// answersOf reads statuses, or a map with answerKeys. The parameter status is the default of the map.
+// answersOf reads statuses, or a map with answerKeys. The parameter `status` is the default of the map.
 func answersOf(v any, status string) (all Answers, err error) {
 	if m, is := v.(map[string]any); is {
 		v = cmp.Or(m["status"], any(status))

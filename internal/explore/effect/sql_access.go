@@ -33,7 +33,7 @@ type Values map[string]*string
 const Default = "\x00default"
 
 // Accesses returns which rows one statement touches. It reads only comparisons of a column with
-// constants or with a column of another table, connected by AND. The parameter has is a function that
+// constants or with a column of another table, connected by AND. The parameter `has` is a function that
 // reports whether a table contains a column. ok is false if Accesses does not understand a part of the
 // statement.
 func Accesses(sql string, has func(table, column string) bool) (a Access, ok bool) {

@@ -52,7 +52,7 @@ func (r *Rush) judge() {
 	}
 }
 
-// NewRush returns a rush with its verdict. The parameter asked is the number of requested bursts.
+// NewRush returns a rush with its verdict. The parameter `asked` is the number of requested bursts.
 func NewRush(buyers, asked int, crowds []target.Crowd, took time.Duration) *Rush {
 	r := &Rush{Buyers: buyers, Asked: asked, Rounds: crowds, Seconds: took.Seconds()}
 	r.judge()
@@ -152,7 +152,7 @@ func (r *Rush) text(w io.Writer, name string) error {
 	return err
 }
 
-// Document returns the search and the rush for the formats of --report. The parameter given has the flags that name the
+// Document returns the search and the rush for the formats of --report. The parameter `given` has the flags that name the
 // program.
 func (r *Program) Document(o Origin, command, given string) (report.Document, error) {
 	d, err := o.Document(r.Explore)

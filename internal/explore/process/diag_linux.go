@@ -121,7 +121,7 @@ func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 }
 
 // diagSocketAt returns the kernel's message about one end of a connection (from); nil if that end is closed. The
-// parameter to is the other end.
+// parameter `to` is the other end.
 func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte
 	body[2] = extensions

@@ -51,7 +51,7 @@ func parts(n int64) func(c *explore.Config) {
 	return func(c *explore.Config) { c.Parts, c.MaxEvents, c.Bound = n, 1, 1 }
 }
 
-// row returns an Expectation. The parameter on limits it to "mysql", "sqlite" or "server" (any database
+// row returns an Expectation. The parameter `on` limits it to "mysql", "sqlite" or "server" (any database
 // server).
 func row(strategy string, events []explore.Event, want verdict.Verdict, config func(c *explore.Config), on string) exploretest.Expectation {
 	return exploretest.Expectation{Strategy: strategy, Events: events, Want: want, Config: config, On: on}

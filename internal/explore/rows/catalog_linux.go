@@ -28,7 +28,7 @@ type Catalog struct {
 // tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The parameter never has the
+// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The parameter `never` has the
 // user's rules.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {

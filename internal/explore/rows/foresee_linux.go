@@ -38,7 +38,7 @@ func (t *Tracker) compare(reads, writes Usage) {
 }
 
 // Unforeseen returns the reason why the footprints of a run were wrong; "" if there is no sign of that. The parameter
-// passed lists the commands that were not steps.
+// `passed` lists the commands that were not steps.
 func (t *Tracker) Unforeseen(ctx context.Context, db *sql.DB, passed []string) (string, error) {
 	switch {
 	case t.Catalog == nil:

@@ -238,7 +238,7 @@ type Lease struct {
 	ByClock bool
 }
 
-// Leases returns the unexpired leases on the server. The parameter now is the time of the buyers' clock.
+// Leases returns the unexpired leases on the server. The parameter `now` is the time of the buyers' clock.
 func (s *Redis) Leases(ctx context.Context, now time.Time) (found []Lease, _ error) {
 	held, err := s.Held(ctx)
 	if err != nil {

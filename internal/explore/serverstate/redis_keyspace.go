@@ -25,7 +25,7 @@ type Keyspace struct{ client *redis.Client }
 func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
 
 // eachKey returns a script that counts the keys for which condition is true, and runs do for each of them. The
-// parameters condition and do are Lua code, in which left is the key's time to live in ms, negative if the key does not
+// parameters `condition` and `do` are Lua code, in which left is the key's time to live in ms, negative if the key does not
 // expire.
 func eachKey(condition, do string) *redis.Script {
 	return redis.NewScript(`

@@ -117,7 +117,7 @@ type WouldBlock struct{ error }
 // Unwrap returns the database's error.
 func (e WouldBlock) Unwrap() error { return e.error }
 
-// For returns the database of a dialect. The parameter admin must not be a buyer's connection.
+// For returns the database of a dialect. The parameter `admin` must not be a buyer's connection.
 func For(name string, admin *sql.DB) Database {
 	return map[string]Database{
 		dialect.MySQL:    {effect.MySQL, &mysqlConnections{admin: admin, tables: metadataLocks{admin: admin}}, &mysqlRecords{admin: admin}},

@@ -112,7 +112,7 @@ func several(held []*gates.Op) bool {
 }
 
 // mark sets Op.Timed for the commands that have come since the last point. A command is timed if its buyer has received
-// nothing meanwhile, or if the parameter timed is true. mark returns the held commands.
+// nothing meanwhile, or if the parameter `timed` is true. mark returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {

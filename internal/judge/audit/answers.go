@@ -42,8 +42,8 @@ type Sale struct {
 
 // Compare compares the answers with the records, by record id.
 //
-// The result lost is the number of receipts without a record of the same buyer and the same units. The result
-// untold is the number of these buyers' records that no receipt names. A buyer answered
+// The result `lost` is the number of receipts without a record of the same buyer and the same units. The result
+// `untold` is the number of these buyers' records that no receipt names. A buyer answered
 // purchase.Unknown may have one such record, which does not count.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}

@@ -46,9 +46,9 @@ const slack = 10
 // standstill is how long a busy machine may make no progress at all, for example because of its disk.
 const standstill = time.Second
 
-// ProgressOf computes the progress from a burst's answers, in any order. The arguments lease and wait become
+// ProgressOf computes the progress from a burst's answers, in any order. The arguments `lease` and `wait` become
 // Progress.Lease and Progress.Wait. If wait is 0, ProgressOf derives Wait from the buyers that gave up. The
-// argument starved holds the delays of the judge's process during the burst.
+// argument `starved` holds the delays of the judge's process during the burst.
 //
 // A buyer that gave up counts as waiting until its wait was over, and not until its answer. Buyers of a burst
 // give up all at once, and a busy machine takes time to answer all of them.

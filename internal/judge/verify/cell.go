@@ -95,7 +95,7 @@ func (c *Cell) playedBy(r rush.Result) {
 	c.disturbance, c.isCertain = r.Disturbed(), r.Verdict == verdict.Stalled && !r.IsTimed()
 }
 
-// judge compares the answers with stock and records. The arguments lost and untold are results of
+// judge compares the answers with stock and records. The arguments `lost` and `untold` are results of
 // audit.Compare. A buyer may fail under the fault, but each answer must be true, and buyers after the repair
 // must be served.
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {

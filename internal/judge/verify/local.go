@@ -190,7 +190,7 @@ func waiting(launch fault.Launch, replicas int) fault.Launch {
 }
 
 // HistoryFolder returns the folder for the histories of the cells: the value of --history, or a temporary
-// folder. The result made reports whether HistoryFolder created it.
+// folder. The result `made` reports whether HistoryFolder created it.
 func HistoryFolder(history string) (path string, made bool, err error) {
 	if history == "" {
 		path, err = os.MkdirTemp("", "shop-verify-")

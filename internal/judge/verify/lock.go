@@ -77,7 +77,7 @@ func lost(holdings []Holding) *Holding {
 }
 
 // judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. The deletion is a
-// violation even if the stock is right by luck, unless the lock is known for it (the parameter known).
+// violation even if the stock is right by luck, unless the lock is known for it (the parameter `known`).
 func judgeForeignRelease(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
 	if known {

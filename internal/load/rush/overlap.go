@@ -38,7 +38,7 @@ func Overlap(answers []buyers.Answer) int { return audit.Overlap(inside(answers)
 
 // ProgressOf returns audit.ProgressOf for all visits, with the times inside the shop if the shop reports them.
 // The usual time of a purchase comes from answers: the visits without repeated requests, which are faster. If
-// the burst bought nothing, ProgressOf uses the argument usual instead. starved contains the delays of this
+// the burst bought nothing, ProgressOf uses the argument `usual` instead. starved contains the delays of this
 // process during the burst.
 func ProgressOf(visits, answers []buyers.Answer, usual, lease, wait time.Duration, starved pulse.Delays) audit.Progress {
 	p := audit.ProgressOf(inside(visits), lease, wait, starved)

@@ -93,7 +93,7 @@ func DefaultSettings() Settings {
 
 // WithWait limits a buy. The context that it returns ends with cause purchase.ErrBusy once
 // Settings.Wait has passed since start, whether the buyer waits for a lock, a connection or a row.
-// Only a COMMIT that was sent may take longer. The result start is the time when the buy began.
+// Only a COMMIT that was sent may take longer. The result `start` is the time when the buy began.
 func (d Deps) WithWait(ctx context.Context) (_ context.Context, start time.Time, cancel context.CancelFunc) {
 	ctx, cancel = context.WithTimeoutCause(ctx, d.Settings.Wait, purchase.ErrBusy)
 	return ctx, d.Now(), cancel

@@ -17,7 +17,7 @@ import (
 const rounds = 50
 
 // caughtBy returns the message with which a check must catch the strategy on this database. The
-// parameter tests is check.tests.
+// parameter `tests` is check.tests.
 func caughtBy(w *world, check string, tests promise.Condition) (reason string, broken bool) {
 	if tests != "" && w.entry.Promised(tests, w.engine.Database) == verdict.Holds {
 		return "", false // it holds on this database

@@ -72,7 +72,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 }
 
-// sellRest sells single units until a buyer is refused. The parameter most limits the number of buyers. It
+// sellRest sells single units until a buyer is refused. The parameter `most` limits the number of buyers. It
 // adds the answers to count, and returns the number of refusals: 0 or 1.
 func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
 	tb.Helper()

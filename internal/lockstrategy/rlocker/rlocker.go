@@ -25,7 +25,7 @@ type Locker struct {
 	kind     func(c *rlock.Client, name string) *rlock.Lock
 }
 
-// New returns the locks of the named strategy. The parameter kind is a method of rlock.Client that
+// New returns the locks of the named strategy. The parameter `kind` is a method of rlock.Client that
 // creates a lock.
 func New(d deps.Deps, strategy string, kind func(*rlock.Client, string) *rlock.Lock) *Locker {
 	return &Locker{strategy, NewClient(d, d.Redis), kind}

@@ -34,7 +34,7 @@ type line struct {
 	freed chan struct{}       // has capacity 1; a value means that this process has released a lease
 }
 
-// NewLines returns empty queues. The parameter width, at least 1, is how many goroutines may be at
+// NewLines returns empty queues. The parameter `width`, at least 1, is how many goroutines may be at
 // the front of each queue.
 func NewLines(width int64) *Lines { return &Lines{width: width} }
 

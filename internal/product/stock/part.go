@@ -56,7 +56,7 @@ func PartsForUpdate(tx *gorm.DB, name string) ([]Part, error) {
 	return parts, err
 }
 
-// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The parameter before is the
+// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The parameter `before` is the
 // result of PartsForUpdate in this transaction. WriteParts removes parts with higher numbers.
 func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error {
 	parts := make([]Part, len(amounts))
@@ -76,7 +76,7 @@ func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error 
 }
 
 // UnlockedUnits locks parts of one unit that no transaction has locked, and returns their numbers.
-// The parameter limit is their maximum number. The locks end with the transaction of tx. It waits for
+// The parameter `limit` is their maximum number. The locks end with the transaction of tx. It waits for
 // no lock. The database must have SKIP LOCKED.
 func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
 	var numbers []int64
@@ -102,8 +102,8 @@ func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	return nil
 }
 
-// MoreUnits returns new parts of one unit each, without inserting them. The parameter units limits
-// how many it returns, and the parameter most limits how many parts the product then has. The
+// MoreUnits returns new parts of one unit each, without inserting them. The parameter `units` limits
+// how many it returns, and the parameter `most` limits how many parts the product then has. The
 // caller must have locked the product's row.
 func MoreUnits(tx *gorm.DB, name string, units, most int64) ([]Part, error) {
 	var there struct{ Parts, Highest int64 }

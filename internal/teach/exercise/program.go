@@ -95,7 +95,7 @@ func programSearch(s exercises.Search) string {
 	return s.Name() + ", on MariaDB or MySQL"
 }
 
-// searchProgram runs every schedule of the program's buyers. The result trips counts the round
+// searchProgram runs every schedule of the program's buyers. The result `trips` counts the round
 // trips of the first buyer alone.
 func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, trips float64, err error) {
 	p, err := app.Load(file)
@@ -144,7 +144,7 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	return programCheck(report, max(s.Stock, 1)), tripsIn(seen), ctx.Err()
 }
 
-// programCheck turns the result of a search into a check. The parameter stocked is the stock at the
+// programCheck turns the result of a search into a check. The parameter `stocked` is the stock at the
 // start.
 func programCheck(r explore.Report, stocked int64) judge.Check {
 	switch {
@@ -183,7 +183,7 @@ func programWhy(w *explore.Witness, stocked int64) string {
 }
 
 // programBooks returns stock and records at the end, from the values that the exercise's app.yaml
-// watches. It takes each record as one unit. The result read is false if app.yaml does not watch
+// watches. It takes each record as one unit. The result `read` is false if app.yaml does not watch
 // these values.
 func programBooks(w *explore.Witness, stocked int64) (r audit.Sums, read bool) {
 	if len(w.Steps) == 0 {

@@ -312,7 +312,7 @@ func startedProgram(t *testing.T, e exercises.Exercise, language, what string) (
 // besideReference matches the cost of a program that passes.
 var besideReference = regexp.MustCompile(`round trips of one buyer, alone +(\S+) +(\S+)\n`)
 
-// judgeProgram checks a folder. The finding must contain the parameter words; "" means that the
+// judgeProgram checks a folder. The finding must contain the parameter `words`; "" means that the
 // program passes.
 func judgeProgram(t *testing.T, l learner, dir, words string) {
 	t.Helper()

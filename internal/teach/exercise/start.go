@@ -21,7 +21,7 @@ const AppFile = "app.yaml"
 // marker is the file that identifies the folder of an exercise.
 const marker = "exercise.txt"
 
-// Start copies an exercise to dir, which must be empty or not exist. The parameter language is ""
+// Start copies an exercise to dir, which must be empty or not exist. The parameter `language` is ""
 // for Go. Start returns the names of the files.
 func Start(ctx context.Context, e exercises.Exercise, dir, language string) (written []string, _ error) {
 	all, err := content(ctx, e, language)

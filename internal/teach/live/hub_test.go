@@ -309,7 +309,7 @@ func TestStagedStay(t *testing.T) {
 	}
 }
 
-// crowd restocks and sells one unit to each buyer. The parameter left is the remaining stock in
+// crowd restocks and sells one unit to each buyer. The parameter `left` is the remaining stock in
 // each receipt.
 func crowd(h *Hub, product, strategy string, stocked int64, left ...int64) {
 	now := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/terminal"
 )
 
-// session returns a session for a level or a configuration. The result kept collects its stored
+// session returns a session for a level or a configuration. The result `kept` collects its stored
 // results.
 func session(t *testing.T, name string, c play.Config) (s *terminal.Session, kept *[]results.Result) {
 	t.Helper()

@@ -148,7 +148,7 @@ func (r *Room) Join(p Phone) error {
 	return err
 }
 
-// Press buys one unit for the phone. The parameter key identifies the press: a repeated press gets the
+// Press buys one unit for the phone. The parameter `key` identifies the press: a repeated press gets the
 // same answer, and waits for it if necessary. The error describes the result in words and wraps
 // errInvalid, errShut, errPressing, errFull, or the strategy's error.
 func (r *Room) Press(ctx context.Context, p Phone, key string) (says string, _ error) {

@@ -94,7 +94,7 @@ func (l *OwnTraffic) Pollers() []Poller {
 }
 
 // Entries returns the list that `ignore` in oversell.yaml needs, so that no gate holds the commands of the pollers. The
-// list includes the present entries. The parameter buyers has the commands of the buyers.
+// list includes the present entries. The parameter `buyers` has the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {

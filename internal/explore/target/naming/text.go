@@ -51,7 +51,7 @@ func Buyers(ids []int) string {
 	return "buyers " + List(ids, "and")
 }
 
-// List returns "1", "1 and 2", or "1, 2 and 3". The parameter last is the word before the last number.
+// List returns "1", "1 and 2", or "1, 2 and 3". The parameter `last` is the word before the last number.
 func List(ids []int, last string) string {
 	var all []string
 	for _, id := range ids {

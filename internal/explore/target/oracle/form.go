@@ -284,7 +284,7 @@ func (k known) after(n node) (count int) {
 // idName matches the name of a column or of a place in an answer that contains a key.
 var idName = regexp.MustCompile(`(?i)(?:^|[_.-])(?:id|no|nr|number|key|ref|pk)s?$|[a-z](?:Id|ID|No|Nr|Number|Key|Ref)s?$`)
 
-// cell returns the cell of a value. The parameter key is Column.Key.
+// cell returns the cell of a value. The parameter `key` is Column.Key.
 func (k known) cell(name, key, value string) cell {
 	c := cell{text: value, shown: value}
 	if n := (node{key, value}); key != "" && value != Null {

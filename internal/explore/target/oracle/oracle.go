@@ -56,7 +56,7 @@ type serial struct {
 	forms map[string]*form // by the buyers whose answers are not compared
 }
 
-// New returns an oracle for programs that begin with the given data (reset). The parameter except lists the values that
+// New returns an oracle for programs that begin with the given data (reset). The parameter `except` lists the values that
 // may differ: "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for
 // all of it).
 func New(reset Data, except []string) *Oracle {
@@ -68,7 +68,7 @@ func New(reset Data, except []string) *Oracle {
 }
 
 // Renewed learns which values each reset creates anew: keys, random values, and columns of other tokens, such as those
-// of logins. The parameter again is the data after another reset, before any buyer came. All other columns are still
+// of logins. The parameter `again` is the data after another reset, before any buyer came. All other columns are still
 // compared, since they may contain a quantity that the reset does not restore.
 func (o *Oracle) Renewed(again Data) {
 	values, keys := tokens(Run{Data: again}), nodes(again)

@@ -40,7 +40,7 @@ type Routine map[string]int
 const mostRoutine = 16
 
 // learn records a command that repeats the last tries, if it has repeated them at least as many times as the parameter
-// often says.
+// `often` says.
 func (r Routine) learn(tries []Try, name string, often int) {
 	n := often - 1
 	same := func(string) int { return tries[len(tries)-1].others }
@@ -139,7 +139,7 @@ type Try struct {
 const longestCycle = 4
 
 // polls reports whether the command would repeat the last tries once more, after as many repetitions without any change
-// as the parameter often says. The function others counts other buyers' changes at a server until now.
+// as the parameter `often` says. The function others counts other buyers' changes at a server until now.
 func polls(tries []Try, name string, often int, others func(server string) int) bool {
 	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

@@ -22,7 +22,7 @@ type client struct {
 
 const clientCapabilities = 1<<0 | 1<<3 | 1<<9 | 1<<13 | 1<<15 | 1<<16 | 1<<17 | 1<<19 // LONG_PASSWORD, CONNECT_WITH_DB, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS, PLUGIN_AUTH
 
-// dial connects and logs in. The parameter more lists capabilities that it sets even if the server has
+// dial connects and logs in. The parameter `more` lists capabilities that it sets even if the server has
 // not offered them.
 func dial(t testing.TB, address, password string, more uint32) *client {
 	t.Helper()

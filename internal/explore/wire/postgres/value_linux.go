@@ -74,7 +74,7 @@ var numbers = map[uint32]bool{
 	pgtype.Float4OID: true, pgtype.Float8OID: true, pgtype.NumericOID: true,
 }
 
-// show returns a value for people. The result bare is true if the value needs no quotes, as a number or
+// show returns a value for people. The result `bare` is true if the value needs no quotes, as a number or
 // a placeholder. All times get the same placeholder, since they differ in each run.
 func show(v []byte, oid uint32, format int16) (shown string, bare bool) {
 	switch oid {

@@ -16,7 +16,7 @@ type Splitting struct {
 }
 
 // NewSplitting returns a gate that divides commands. After the first step of each, a goroutine of the
-// connection calls the parameter between. If that is nil, the gate divides no command.
+// connection calls the parameter `between`. If that is nil, the gate divides no command.
 func NewSplitting(between func(o *wire.Command)) *Splitting {
 	return &Splitting{between: between, ended: make(chan struct{})}
 }

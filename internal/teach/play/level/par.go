@@ -45,7 +45,7 @@ func (p Par) Steps() int { return len(p.tokens()) }
 
 func (p Par) tokens() []string { return strings.Fields(p.Way) }
 
-// after returns the path's next step after the steps in made. The result on is false if the path
+// after returns the path's next step after the steps in made. The result `on` is false if the path
 // does not begin with these steps.
 func (p Par) after(made []string) (token string, on bool) {
 	way := p.tokens()

@@ -52,9 +52,7 @@ type App struct {
 	Pauses   bool             // the owner states that no buyer needs to keep its pooled connection in a pause too short to explore
 	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
 	Never    []string         // queries that must return no row
-
-	AnswersAccepted bool // the owner states that the program does not depend on the order of one buyer's own parallel commands
-
+	OneOrder bool             // the owner states that the program does not depend on the order of one buyer's own parallel commands
 	Serial   bool             // each run must end like a serial order: the buyers one after the other
 	Strict   bool             // the program may not refuse a buyer that it serves in the serial order
 	Except   []string         // allowed differences from the serial order, see package oracle
@@ -221,7 +219,7 @@ func parse(text []byte, dir string) (*App, error) {
 	if dir = filepath.Join(dir, f.Folder); filepath.IsAbs(f.Folder) {
 		dir = f.Folder
 	}
-	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != "", AnswersAccepted: f.Answers != ""}
+	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != "", OneOrder: f.Answers != ""}
 	for _, v := range []struct{ key, value, vouch string }{
 		{"pauses", f.Pauses, "no pausing buyer relies on its pooled connection"},
 		{"atomic", f.Atomic, "no other write comes between a statement's read and its write"},

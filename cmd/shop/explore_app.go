@@ -220,7 +220,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	}
 	config = explore.Config{
 		OfProgram: explore.OfProgram{
-			Program: p.Name, Again: o.app.command(), Split: o.overlap, Reduce: !o.full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses, AnswersAccepted: p.OneOrder,
+			Program: p.Name, Again: o.app.command(), Split: o.overlap, Reduce: !o.full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
 		},
 		Buyers: len(p.Buyers), Events: events, MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Shared: p.Shared != "" || p.Attach != nil,
 		Budget: o.budget, Schedules: o.schedules, First: o.first,

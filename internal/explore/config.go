@@ -57,10 +57,6 @@ func (c Config) nodesAlike() bool {
 	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
 
-// inOneOrder reports whether the search runs one order of each buyer's own parallel commands. If a buyer races
-// itself, these orders are what it searches.
-func (c Config) inOneOrder() bool { return c.AnswersAccepted && c.Racing == "" }
-
 // Check returns the first mistake in the configuration, as one line. It needs no open engine.
 func (c Config) Check() error {
 	if c.Buyers < MinBuyers || c.Buyers > MaxBuyers {

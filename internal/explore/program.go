@@ -38,9 +38,6 @@ type OfProgram struct {
 	// ShortPauses reports that the user asserts in oversell.yaml, with `pauses: accepted`, that no buyer relies on its
 	// pooled connection in a pause too short to explore, see Report.Pauses.
 	ShortPauses bool
-	// AnswersAccepted reports that oversell.yaml says `answers: accepted`: the program does not depend on the order of
-	// one buyer's own parallel commands. The search runs one order of them.
-	AnswersAccepted bool
 }
 
 type programMode struct{ Config }

@@ -310,7 +310,6 @@ func (s *search) note(e schedule.Ended) {
 func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	newcomer := 0              // with Symmetry: the only buyer that may start
 	first := map[string]bool{} // for each class of interchangeable nodes: whether one was offered
-	sends := map[int]bool{}    // with AnswersAccepted: whether a command of the buyer was offered
 	for _, a := range p.Choices {
 		if a.Event != "" {
 			s.offered[a.Event] = true
@@ -322,12 +321,6 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 			if a.Buyer != newcomer {
 				continue
 			}
-		}
-		if s.x.config.inOneOrder() && a.Command() && !a.Background {
-			if sends[a.Buyer] {
-				continue
-			}
-			sends[a.Buyer] = true
 		}
 		if standing, fresh := s.fresh(p, a.Touches); fresh {
 			same := fmt.Sprint(a.Buyer, a.Background, a.Name, standing)

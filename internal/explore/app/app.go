@@ -52,7 +52,6 @@ type App struct {
 	Pauses   bool             // the owner states that no buyer needs to keep its pooled connection in a pause too short to explore
 	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
 	Never    []string         // queries that must return no row
-	OneOrder bool             // the owner states that the program does not depend on the order of one buyer's own parallel commands
 	Serial   bool             // each run must end like a serial order: the buyers one after the other
 	Strict   bool             // the program may not refuse a buyer that it serves in the serial order
 	Except   []string         // allowed differences from the serial order, see package oracle
@@ -135,7 +134,6 @@ type file struct {
 	Refused     any               `yaml:"refused"`
 	Atomic      string            `yaml:"atomic"`
 	Pauses      string            `yaml:"pauses"`
-	Answers     string            `yaml:"answers"`
 	Never       []string          `yaml:"never"`
 	Rules       string            `yaml:"rules"`
 	Strict      bool              `yaml:"strict"`
@@ -219,15 +217,12 @@ func parse(text []byte, dir string) (*App, error) {
 	if dir = filepath.Join(dir, f.Folder); filepath.IsAbs(f.Folder) {
 		dir = f.Folder
 	}
-	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != "", OneOrder: f.Answers != ""}
-	for _, v := range []struct{ key, value, vouch string }{
-		{"pauses", f.Pauses, "no pausing buyer relies on its pooled connection"},
-		{"atomic", f.Atomic, "no other write comes between a statement's read and its write"},
-		{"answers", f.Answers, "the program does not depend on the order of one buyer's own parallel commands"},
-	} {
-		if v.value != "" && v.value != "accepted" {
-			return nil, fmt.Errorf(": %s: %q; the only value is accepted: you vouch that %s; omit the key otherwise", v.key, v.value, v.vouch)
-		}
+	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
+	if a.Pauses && f.Pauses != "accepted" {
+		return nil, fmt.Errorf(": pauses: %q; the only value is accepted: you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise", f.Pauses)
+	}
+	if a.Atomic && f.Atomic != "accepted" {
+		return nil, fmt.Errorf(": atomic: %q; the only value is accepted: you vouch that no other write comes between a statement's read and its write; omit the key otherwise", f.Atomic)
 	}
 	given := cmp.Or(f.Name, filepath.Base(dir))
 	if a.Name = strings.TrimLeft(strings.Trim(notInNames.ReplaceAllString(given, "-"), "-."), "_-."); !schedule.ProgramName(a.Name) {

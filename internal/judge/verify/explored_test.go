@@ -31,20 +31,18 @@ func TestExplore(t *testing.T) {
 		ok       bool
 		says     string
 		replay   string
-		soak     string // why make test skips this search; "" if it does not
 	}{
-		{"none", promise.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:", ""},
-		{"none", promise.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay", ""},
-		{"conditional", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 36 of 36", "shop explore conditional", ""},
-		{"conditional", promise.ExploreCrash, verdict.Holds, verdict.Holds, true, "explored 292 of 292", "--events crash", ""},
-		{"conditional", promise.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash", ""},
-		{"redis", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire.", ""},
-		{"redlock", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire.", "TestWitnesses replays its witness"},
-		{"bucketed", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 360 of 360", "shop explore bucketed --parts 2", "TestStrategies searches it in parts"},
-		{"setnx", promise.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire", ""},
+		{"none", promise.Explore, verdict.Oversold, verdict.Oversold, true, "2 units sold of 1 stocked", "shop explore none --replay v1:"},
+		{"none", promise.Explore, verdict.Holds, verdict.Oversold, false, "break", "--replay"},
+		{"conditional", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 36 of 36", "shop explore conditional"},
+		{"conditional", promise.ExploreCrash, verdict.Holds, verdict.Holds, true, "explored 292 of 292", "--events crash"},
+		{"conditional", promise.ExploreCrash, verdict.Oversold, verdict.Holds, false, "no order breaks", "--events crash"},
+		{"redis", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "at most 1 preemption break", ".expire."},
+		{"redlock", promise.ExploreExpire, verdict.Oversold, verdict.Oversold, true, "seen in schedule", ".expire."},
+		{"bucketed", promise.Explore, verdict.Holds, verdict.Holds, true, "explored 360 of 360", "shop explore bucketed --parts 2"},
+		{"setnx", promise.ExploreExpire, verdict.Holds, verdict.Inconclusive, false, "never came", "--events expire"},
 	} {
 		t.Run(c.strategy+" under "+string(c.fault), func(t *testing.T) {
-			tier.Soak(t, c.soak)
 			entry, _ := lockstrategy.ByName(c.strategy)
 			cell, err := exploreCell(t.Context(), e, entry, c.fault, c.promise)
 			require.NoError(t, err)

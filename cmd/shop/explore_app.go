@@ -44,7 +44,7 @@ func (a *appFlags) register(flags *pflag.FlagSet) {
 
 // registerSearch adds the flags of a program's search, except its file.
 func (a *appFlags) registerSearch(flags *pflag.FlagSet) {
-	flags.IntVar(&a.tries, "tries", target.DefaultTries, "maximum futile retries in a row while another buyer can run")
+	flags.IntVar(&a.tries, "tries", target.DefaultTries, "maximum failed retries in a row before another buyer must run")
 	flags.StringVar(&a.allowed, wipeFlag, "", "`host:port` of a remote server that the search can reset")
 }
 

@@ -19,8 +19,8 @@ import (
 
 // Bucketed sells a product from several rows.
 //
-//   - Summary: stock divided over K rows: the buyer's key selects two rows, and the sale takes from one of
-//     them; the others are tried before sold_out
+//   - Summary: stock divided over K rows: the Idempotency-Key or the buyer's name selects two rows, and the
+//     sale takes from one of them; it tries the remaining rows before sold_out
 //   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the
 //     strategy reads the sum of all rows in one statement and answers "sold out" only if the sum is too
 //     small. Otherwise it takes from a row that has enough. If no row has enough, it sweeps: it locks the
@@ -35,7 +35,8 @@ import (
 //     sales in progress in other rows.
 //   - Source: Alibaba Cloud, "Inventory Hint" (the row that every buyer wants). O'Neil, "The Escrow Transactional
 //     Method", ACM TODS 11(4), 1986 (many can take from one amount at once). AWS, DynamoDB Developer Guide,
-//     "Using write sharding to distribute workloads evenly" (a key with a suffix, read as a sum)
+//     "Using write sharding to distribute workloads evenly" (suffixes spread one key over several rows; a
+//     reader adds them up)
 //   - Notes: K is 2 to 32: the number of buyers of one process that want the product at once, rounded up to a
 //     power of two. It grows in a sweep and starts again with a restock. The first buyer after a restock moves
 //     the stock from the product's row into the K rows, so other strategies find nothing there: one strategy

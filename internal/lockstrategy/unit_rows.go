@@ -29,9 +29,9 @@ var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 //     refilled
 //   - Guarantees: A buyer locks rows that no other buyer has locked, and deletes them. Each row is one unit
 //     and is sold once. If too few rows are unlocked, the strategy reads the stock in one statement and
-//     answers "sold out" only if the stock is too small. Otherwise it locks the product's row, takes units
-//     from it and refills the pool, or waits for the other buyers' rows. Each sale is one transaction with
-//     its record.
+//     answers "sold out" only if the stock is too small. Otherwise it locks the product's row, which holds
+//     the units outside the pool, takes units there and refills the pool. If that row has too few, it waits
+//     for the pool's locked rows. Each sale is one transaction with its record.
 //   - Breaks when: never, with a single primary
 //   - How it breaks: If sessions begin at READ UNCOMMITTED, the stock may contain uncommitted changes, so
 //     the strategy may answer "sold out" too early.

@@ -61,7 +61,7 @@ func Columns() []Condition {
 func About(c Condition) string {
 	switch c {
 	case Explore:
-		return "every order of two buyers' commands, each buyer in its own process; further searches run both in one process, with one Idempotency-Key, or behind the sold-out check"
+		return "every order of two buyers' commands, each buyer in its own process; separate searches use one shared process, one Idempotency-Key, the sold-out check, or three buyers"
 	case ExploreExpire:
 		return "the same; at any step, every lease expires and its holder does not notice"
 	case ExploreCrash:

@@ -32,7 +32,7 @@ func (s *sqlServer) clustered() (cluster, bool) {
 	return c, ok
 }
 
-// errNoCluster is an error of the harness, since Fault.On limits the faults of nodes to clusters.
+// errNoCluster reports a bug in this package: Fault.On permits the faults of nodes only on a cluster.
 var errNoCluster = errors.New("this database is no cluster")
 
 // clusterPatience is how long a cluster may take to notice that a node has gone, or to bring it

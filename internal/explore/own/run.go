@@ -92,7 +92,7 @@ func (r *run) Moves(ctx context.Context) (all []move, err error) {
 	}
 }
 
-// Over implements conduct.Subject. It returns true, so no event is injected when no buyer can move.
+// Over implements conduct.Subject. It returns true: when Moves returns no move, the run ends without a further event.
 func (r *run) Over() bool { return true }
 
 // pass lets time pass if no buyer can move and a buyer waits. It returns false if that changed nothing.
@@ -165,8 +165,8 @@ func (r *run) Do(ctx context.Context, m move) error {
 	return r.notes.after(ctx, r, m)
 }
 
-// refuse calls buyers.refuse, unless something else can explain the answer "busy": memory that buyers
-// share, an event, or the end of a lease.
+// refuse calls buyers.refuse, unless another cause can explain an answer "busy": shared memory, the shop's
+// admission control, an event, or an expired lease.
 func (r *run) refuse() bool {
 	if r.x.spec.Shared || r.x.spec.Front == Admission || r.passing.ranOut || len(r.conductor.Happened()) > 0 {
 		return false
@@ -174,7 +174,7 @@ func (r *run) refuse() bool {
 	return r.buyers.refuse()
 }
 
-// statement returns the command that a move sends, or nil for an event without a waiting command.
+// statement returns the command that a move releases, or nil if the move is an event.
 func statement(m move) *gate.Op {
 	if m.Event != "" {
 		return nil

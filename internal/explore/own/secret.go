@@ -11,8 +11,8 @@ type secrets map[string]string
 
 const uuidOf = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 
-// secret matches random values of strategies: rand.Text, a UUID with a number, redsync's 16 bytes in
-// base64, the id of an entry in a stream.
+// secret matches random values of strategies: rand.Text, a UUID with or without a number, redsync's 16
+// bytes in base64, an own key (see ownKey), and the id of an entry in a stream.
 var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+`)
 
 // aTime matches times since 1970, and remaining times near schedule.Forever, in ms.

@@ -12,14 +12,15 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Catalog describes the database for footprints. The explorer reads it once.
+// A Catalog describes the tables, to compute the footprint of each command (see schedule.Footprint). The explorer
+// reads it once.
 type Catalog struct {
 	tables  serverstate.Tables
 	shapes  serverstate.Shapes
 	changes string           // see serverstate.ChangedQuery
 	state   string           // see serverstate.CatalogState
 	ordered map[string]bool  // tables in which other buyers may see the order of written rows, see schedule.Draws
-	ruled   map[string]bool  // tables and columns that rules name; a rule may show the order of new rows, or of changes of a column
+	ruled   map[string]bool  // tables and columns in the user's rules, whose result may depend on the order of new rows or of changes to a column
 	all     bool             // any table may show the order of its rows
 	last    map[string]int64 // by sequence: its value at the last call of Sequences
 	prints  map[string]*schedule.Footprint
@@ -28,8 +29,8 @@ type Catalog struct {
 // tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
 const tablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The parameter `never` has the
-// user's rules.
+// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The list never
+// contains the user's rules, each an SQL query.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
@@ -75,7 +76,7 @@ func meeting(reads, writes Usage) (tables []string) {
 	return tables
 }
 
-// rules records the tables and columns that the rules of `never` name.
+// rules records the tables and columns that the user's rules name.
 func (c *Catalog) rules(never []string) {
 	for _, query := range never {
 		names := effect.Mentions(query, effect.Postgres).Names
@@ -85,11 +86,12 @@ func (c *Catalog) rules(never []string) {
 	}
 }
 
-// Learn compares the rows that each buyer uses alone. It returns, for each buyer, the number of commands that may use
-// the same rows as another buyer's (meets). Learn also records the tables in which others may see the order of written
-// rows: in keys, in times, or in the result of a SELECT without ORDER BY. If some value had no name, short is true.
-func (c *Catalog) Learn(alone [][]Used, short bool) (meets []int) {
-	c.all = c.all || short
+// Learn compares the rows that buyers use when each buyer runs by itself. It returns, for each buyer, the number of
+// commands that may use the same rows as another buyer's. Learn also records the tables in which another buyer may see
+// the order of written rows: in keys, in times, or in the result of a SELECT without ORDER BY. With tooShort, a server
+// has generated a number too short to be recognized. Then any table may show the order of its rows.
+func (c *Catalog) Learn(alone [][]Used, tooShort bool) (meets []int) {
+	c.all = c.all || tooShort
 	meets = make([]int, len(alone))
 	for i := range alone {
 		for _, one := range alone[i] {

@@ -25,8 +25,8 @@ type serialOracle struct {
 	app     *app.App
 	reader  *oracle.Reader
 	reset   oracle.Data     // data after reset, before any buyer
-	touched map[string]bool // tables that a buyer alone names or changes
-	aged    map[string]bool // by place of a difference: whether a serial run was repeated for it, see age
+	touched map[string]bool // tables that a serial run changes or that its commands name
+	aged    map[string]bool // keys: lists of differing places, such as items.stock; true: a serial run was repeated for them, see age
 	ended   *oracle.Run     // the end of the last judged run
 	struck  bool            // an event, such as a crash, was injected in that run
 	differs *oracle.Difference
@@ -156,7 +156,7 @@ func (o *serialOracle) mentioned(server, text string) {
 	}
 }
 
-// names reports whether a buyer alone names or changes the table.
+// names reports whether a serial run changes the table, or a command of a serial run names it.
 func (o *serialOracle) names(table string) bool {
 	_, name, _ := strings.Cut(table, ".") // without its schema
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]

@@ -32,8 +32,8 @@ type Step struct {
 	Connection int64    `json:"-"` // the connection's number at the server; 0 if unknown
 }
 
-// These marks begin the command of a step that only adds the answer to an earlier command, which had to wait until the
-// server executed it, or until its time-out.
+// A step whose command begins with one of these marks adds the answer to an earlier command. That command waited in
+// the server until it was executed (LetThrough), or until its time-out (TimedOut).
 const (
 	LetThrough = "(let through) "
 	TimedOut   = "(timed out) "

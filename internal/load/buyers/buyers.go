@@ -29,8 +29,8 @@ type Sender struct {
 	Strategy string
 	Product  string        // product of buyers that name none
 	Timeout  time.Duration // limit of one request with its answer; above 0
-	// Patience is the maximum wait inside the shop. If the shop refuses a buyer with Retry-After
-	// before half of Patience is over, the buyer comes back. 0: each buyer asks once.
+	// Patience is the longest time that the shop lets a buyer wait. If the shop answers "busy" with a
+	// Retry-After in less than half of it, the buyer sends the request again. 0: each buyer asks once.
 	Patience time.Duration
 	Client   *Client      // nil: a new client for each call
 	Answered func(Answer) // called with each answer, one call at a time; may be nil

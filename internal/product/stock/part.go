@@ -14,7 +14,7 @@ var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB
 // A Part is a row with units of a product. A buyer that takes from it locks no other part, and not
 // the product's row. A transaction that moves units between parts, or between a part and the
 // product's row, must first lock the product's row, see product.ForUpdate. A transaction that only
-// takes from a part need not lock it.
+// takes from a part need not lock the product's row.
 type Part struct {
 	ProductName string
 	Part        int64 // its number, from 0
@@ -56,8 +56,8 @@ func PartsForUpdate(tx *gorm.DB, name string) ([]Part, error) {
 	return parts, err
 }
 
-// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The parameter `before` is the
-// result of PartsForUpdate in this transaction. WriteParts removes parts with higher numbers.
+// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The list before is the result
+// of PartsForUpdate in this transaction. WriteParts deletes the parts with higher numbers in this list.
 func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error {
 	parts := make([]Part, len(amounts))
 	for i, units := range amounts {
@@ -75,13 +75,13 @@ func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error 
 	}).Create(&parts).Error
 }
 
-// UnlockedUnits locks parts of one unit that no transaction has locked, and returns their numbers.
-// The parameter `limit` is their maximum number. The locks end with the transaction of tx. It waits for
-// no lock. The database must have SKIP LOCKED.
-func UnlockedUnits(tx *gorm.DB, name string, limit int64) ([]int64, error) {
+// UnlockedUnits locks parts of one unit that no transaction has locked, and returns their numbers. It
+// locks no more than maxParts parts, and waits for no lock. The locks end with the transaction of tx.
+// The database must have SKIP LOCKED.
+func UnlockedUnits(tx *gorm.DB, name string, maxParts int64) ([]int64, error) {
 	var numbers []int64
 	err := tx.Model(&Part{}).Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"}).
-		Where("product_name = ? AND amount = 1", name).Order("part").Limit(int(limit)).Pluck("part", &numbers).Error
+		Where("product_name = ? AND amount = 1", name).Order("part").Limit(int(maxParts)).Pluck("part", &numbers).Error
 	return numbers, err
 }
 
@@ -102,16 +102,16 @@ func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	return nil
 }
 
-// MoreUnits returns new parts of one unit each, without inserting them. The parameter `units` limits
-// how many it returns, and the parameter `most` limits how many parts the product then has. The
-// caller must have locked the product's row.
-func MoreUnits(tx *gorm.DB, name string, units, most int64) ([]Part, error) {
+// MoreUnits returns new parts for the given units, one unit each, without inserting them. It returns
+// fewer parts if the product would otherwise have more than maxParts. The caller must have locked the
+// product's row.
+func MoreUnits(tx *gorm.DB, name string, units, maxParts int64) ([]Part, error) {
 	var there struct{ Parts, Highest int64 }
 	err := tx.Model(&Part{}).Select("COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest").Where("product_name = ?", name).Scan(&there).Error
 	if err != nil {
 		return nil, err
 	}
-	parts := make([]Part, min(units, max(0, most-there.Parts)))
+	parts := make([]Part, min(units, max(0, maxParts-there.Parts)))
 	for i := range parts {
 		parts[i] = Part{name, there.Highest + 1 + int64(i), 1}
 	}

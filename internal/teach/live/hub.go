@@ -59,8 +59,8 @@ type page struct {
 	seen    uint64 // the version that was sent; 0: none
 }
 
-// NewHub returns an open hub. The function exact reports whether the remaining stock in a
-// strategy's receipt identifies the sold unit; nil: never.
+// NewHub returns an open hub. The function exact reports whether a receipt of the
+// strategy states the exact remaining stock, which identifies the sold unit. If exact is nil, none does.
 func NewHub(exact func(strategy string) bool) *Hub {
 	h := &Hub{
 		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},

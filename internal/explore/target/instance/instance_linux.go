@@ -26,7 +26,7 @@ type Instance struct {
 	Line     string // the program's command line; "": it runs already
 	Network  *process.Network
 	Program  *process.Program // nil: killed
-	Restless bool             // it sets brief timers without end; set and used by package rest
+	Restless bool             // the program sets brief timers again and again; package rest sets and reads this field
 
 	app       *app.App
 	buyer     int // 0: serves all buyers
@@ -93,7 +93,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// news returns the output since the last call, at most tailSize bytes of it.
+// news returns the output since the last call, at most newsSize bytes of it.
 func (t *tail) news() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,8 +105,8 @@ func (t *tail) news() string {
 // lastLines is the number of output lines in an error: an exception and a part of its stack.
 const lastLines = 5
 
-// last returns the lines of output around the last exception, or the last lines, in one line, for an error; "" if there
-// are none.
+// last returns the end of an error text: the lines of output next to the most recent exception or, without an
+// exception, the final lines. They are joined to one line. It returns "" if there is no output.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,8 +183,8 @@ func early(i *Instance) error {
 // pidsEach is the distance between the first process ids of two instances.
 const pidsEach = 1000
 
-// firstPID returns the process id with which the program begins. Like processes of one host, instances have
-// different ids, unless App.SameHosts is set. After a restart, an instance has the same ids again.
+// firstPID returns the id of the program's first process. It differs between instances, as on one host, unless
+// App.SameHosts is set. It is the same after a restart.
 func (i *Instance) firstPID() int {
 	if i.app.SameHosts {
 		return pidsEach

@@ -109,7 +109,7 @@ func (c *call) columns() []field {
 	return fields
 }
 
-// row reads a DataRow, if the row will be shown.
+// row counts a DataRow. It decodes the row if the row is shown or may contain generated keys.
 func (c *call) row(f frame) {
 	const mostIDs = 1000
 	c.result.rows++

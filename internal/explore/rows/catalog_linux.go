@@ -22,7 +22,7 @@ type Catalog struct {
 	ordered map[string]bool  // tables in which other buyers may see the order of written rows, see schedule.Draws
 	ruled   map[string]bool  // tables and columns in the user's rules, whose result may depend on the order of new rows or of changes to a column
 	all     bool             // any table may show the order of its rows
-	last    map[string]int64 // by sequence: its value at the last call of Sequences
+	last    map[string]int64 // the value of each sequence at the last call of Sequences
 	prints  map[string]*schedule.Footprint
 }
 

@@ -9,9 +9,9 @@ type cell struct{ table, column, key string }
 type cellChange struct {
 	cell
 	buyer  int
-	conn   any  // the connection
-	at     int  // number of commands executed before
-	undone bool // a rollback of earlier changes
+	conn   any
+	at     int  // number of commands executed before the change
+	undone bool // the change is a rollback
 }
 
 // covers reports whether the change may have changed the given cell.

@@ -29,7 +29,7 @@ import (
 type Command struct {
 	*wire.Command
 	Buyer int    // the sender
-	Timed bool   // it came without a preceding answer to its buyer: a timer of the program has fired
+	Timed bool   // no answer to its buyer caused it: a timer of the program has fired
 	Usage *Usage // set by the tracker
 }
 
@@ -46,13 +46,13 @@ type Tracker struct {
 	*Catalog
 	names  Names
 	buyers int  // number of buyers in the run
-	raw    bool // use values, not their names; the values are compared only within this run
+	raw    bool // footprints contain values, not their names, since they are compared only within this run
 	open   map[*wire.Conn]*transaction
 	rows   map[int]images // by buyer
 	sets   []cellChange
 	used   []Used
 	wrote  map[string]bool // tables that commands name; nil: an unknown table may have changed
-	since  int64           // the run's first transaction number
+	since  int64           // PostgreSQL's next transaction number when the run began
 	why    string          // see schedule.Ended.Unforeseen
 }
 

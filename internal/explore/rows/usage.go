@@ -14,7 +14,7 @@ type Usage struct {
 	table string
 	finds effect.Rows // for an UPDATE or a DELETE: its rows
 	at    int         // number of executed commands when this command arrived
-	knew  []cell      // cells whose remembered values the command relies on, although other buyers can see the row
+	knew  []cell      // cells with remembered values that Now relies on, in rows that other buyers can see
 	ids   bool        // the statement contains a server-generated value
 }
 

@@ -33,7 +33,7 @@ func (r *choices) mayCross(m, other move) bool {
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
-	filled    func(buyer int) app.Request // the buyer's request, with the values that `before` handed on
+	filled    func(buyer int) app.Request // returns the buyer's request, with values from the requests of `before`
 	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
@@ -47,11 +47,11 @@ type choices struct {
 
 	coming  []*client.Buyer // buyers that have not sent a request; with a shared instance, sending is a step
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
-	held    bool            // a command is left out of the last moves, since it would only repeat a futile retry
+	held    bool            // the last moves leave out a command that would only repeat a futile retry
 	waiter  int             // the buyer of the command left out
-	divided []string        // commands that read and write, although another buyer's write could come in between
+	divided []string        // commands between whose read and write another buyer could write
 
-	holdable bool // with --overlap, a command of divided would become two steps
+	holdable bool // --overlap would divide one of these commands into two steps
 }
 
 // divides records each command that reads and writes, if another buyer's move could come between its read and its

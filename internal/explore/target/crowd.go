@@ -20,7 +20,7 @@ type Crowd struct {
 	Why        string            `json:"why,omitempty"`
 	Undone     string            `json:"-"`                  // problem besides a broken rule, part of Why
 	Findings   []witness.Finding `json:"findings,omitempty"` // broken rules of `never`
-	late       int               // unanswered buyers whose time was up; they are no failures
+	late       int               // buyers without an answer when their time was up; they do not count as failures
 }
 
 func (c *Crowd) inconclusive(why string, args ...any) {

@@ -23,10 +23,10 @@ const longestIgnored = 3 * time.Second
 type ignoreGuard struct {
 	programs session.Programs
 	tables   map[string]serverstate.Tables // by protocol
-	rule     map[string]bool               // objects that the rules name
+	rule     map[string]bool               // tables and other objects that the rules name
 	opaque   string                        // a rule whose tables are not all known; "": none
 	known    map[gates.Template]fold.Touch
-	asked    time.Time // the last check for waiting commands
+	asked    time.Time // time of the last check for waiting commands
 }
 
 // begin reads the tables. If that fails, the tables of each statement count as unknown.

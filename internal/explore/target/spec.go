@@ -37,7 +37,7 @@ type Check struct {
 	Servers string
 	Buyers  []Alone
 	Pollers []gates.Poller // commands that the program sent while no buyer was there
-	Ignore  []string       // entries of `ignore` for these pollers and the present ones; nil without pollers
+	Ignore  []string       // the present entries of `ignore`, and entries for these pollers; nil without pollers
 
 	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` judge the runs
 	Uncompared []string // allowed differences from the serial runs, see explore.Report
@@ -57,7 +57,7 @@ type Alone struct {
 	Ignored  []string // commands that oversell.yaml ignores, without their values
 	Hidden   []string // ignored commands that affect a step or a rule, each with the reason
 	Hides    string   // an entry of Hidden that writes what a rule reads; "": none
-	Varies   []string // commands with values that differ between two runs, and that were not recognized otherwise
+	Varies   []string // commands with unrecognized values that differ between two runs
 	Why      string   // problem; "" if there is none
 	AtOnce   int      // maximum number of its commands that could be at the servers at once
 	Races    string   // the rule that the lone buyer breaks, with several commands at once; "": none
@@ -81,10 +81,10 @@ type exchange struct {
 // A usage lists the resources that a command uses.
 type usage struct {
 	reads, locks, writes []Resource // read without a lock, locked, and written
-	related              []Resource // read for a foreign key: their locks do not exclude each other
+	related              []Resource // read for a foreign key, with locks that do not exclude each other
 	words                []string   // the words of a Redis command; only the server knows its keys
 	changes              bool       // the Redis command may change its keys
-	database             string     // "db 1"; another text means the first database
+	database             string     // Redis database, such as "db 1"; any other text: the first database
 }
 
 // A Resource is a table of a database, its named locks, or a Redis key. The name * stands for all of them.
@@ -115,7 +115,7 @@ type Footprint struct {
 	Reads  []Resource // including rows that the server reads for a foreign key
 	Locks  []Resource // including locks that a command only tries to take, as with NOWAIT or SKIP LOCKED
 	Writes []Resource
-	Naive  []Resource // written after a read without a lock, which another buyer's command can make stale
+	Naive  []Resource // read without a lock and then written, so another buyer may change the data in between
 }
 
 // Empty reports whether the buyer used nothing.

@@ -19,7 +19,7 @@ import (
 // no schedule lets another buyer move in between, so strays reports the lock when it is taken.
 type strays struct {
 	taken  map[stray]*wire.Conn
-	pooler func(*wire.Conn) string // the pooler that assigns this connection only for a transaction; "": none
+	pooler func(*wire.Conn) string // returns the pooler that assigns the connection only for a transaction; "": none
 	first  string                  // the first such lock, as text for the user; "": none
 }
 

@@ -17,7 +17,7 @@ var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB
 // takes from a part need not lock the product's row.
 type Part struct {
 	ProductName string
-	Part        int64 // its number, from 0
+	Part        int64 // number of the part, from 0
 	Amount      int64 // units that can still be sold
 }
 

@@ -59,14 +59,14 @@ type Lane struct {
 // lane turns events into a Lane. It is not safe for concurrent use.
 type lane struct {
 	Lane
-	exact   bool // whether the remaining stock in a receipt identifies the sold unit
+	exact   bool // receipts state the exact remaining stock, which identifies the sold unit
 	sold    []uint8
 	next    int64 // the first unit that may be unsold, if receipts do not identify units
 	marks   []mark
 	called  map[string]time.Time // time of the call, by purchaser
 	waiting map[string]bool
 	holding map[string]held // by purchaser and token
-	past    []held          // the last released locks
+	past    []held          // the most recently released locks
 	last    time.Time       // time of the latest event
 	times   []time.Duration
 

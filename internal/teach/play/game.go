@@ -27,7 +27,7 @@ type Game struct {
 	config   Config
 	engine   *engine.Engine
 	explorer *explore.Explorer
-	ctx      context.Context // for all runs
+	ctx      context.Context // context of all runs
 	cancel   context.CancelFunc
 	now      func() time.Time
 

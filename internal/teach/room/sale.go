@@ -15,7 +15,7 @@ type sale struct {
 	stock           int64
 	sold            int64          // units sold to phones
 	salesPerUnit    map[int64]int  // number of sales of each unit
-	oversoldRecords map[int64]bool // by record id: whether the sale was beyond the stock; a known id is a repeated answer
+	oversoldRecords map[int64]bool // by record id: whether the sale exceeded the stock; an answer with a known id is a repetition
 	outcomes        map[purchase.Outcome]int
 }
 

@@ -29,13 +29,13 @@ type Buyers struct {
 type Buyer struct {
 	ID       int
 	Request  app.Request   // as in oversell.yaml
-	Begun    bool          // one of its commands has come
+	Begun    bool          // one of its commands has arrived at a gate
 	Crashed  bool          // its program was killed
 	Since    int           // Buyers.Handed at the last delivery to this buyer
-	Answered chan struct{} // closed after the answer, or its failure
+	Answered chan struct{} // closed when the answer has arrived, or the request has failed
 
 	socket *wire.Socket
-	alive  bool // the request was sent and is not answered yet; Buyers.mu guards this field and the next ones
+	alive  bool // the request was sent and is not answered yet; Buyers.mu guards this field and those below
 	told   bool // reply and err are set
 	reply  Reply
 	err    error

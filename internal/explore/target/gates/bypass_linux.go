@@ -19,12 +19,12 @@ import (
 type Bypass struct {
 	mu      *sync.Mutex
 	rules   app.Ignore
-	own     map[*wire.Conn]bool         // the open transaction has only ignored commands
-	counted map[*wire.Conn]bool         // the open transaction may have other commands
-	flying  map[*wire.Command]time.Time // ignored and not answered yet, with the time of their arrival
-	passed  map[Template]bool           // ignored since Close
+	own     map[*wire.Conn]bool         // its open transaction has only ignored commands
+	counted map[*wire.Conn]bool         // its open transaction may have other commands
+	flying  map[*wire.Command]time.Time // arrival times of ignored commands without an answer yet
+	passed  map[Template]bool           // commands that were ignored since Close
 	expires bool                        // an ignored command has changed Redis since the last ChangedRedis
-	last    *wire.Conn                  // received the last answer to an ignored command; nil: none
+	last    *wire.Conn                  // connection with the last answer to an ignored command; nil: none
 	ungated []string                    // commands that have passed since Close because they are no step
 }
 

@@ -21,7 +21,7 @@ type Connections struct {
 	entering map[*wire.Conn]bool // logging in
 	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the answer
 	touched  map[*wire.Conn]bool // carried a gated command since Forget
-	used     map[*wire.Conn]bool // carried a gated command that does not only set it up, see isSetUp
+	used     map[*wire.Conn]bool // carried a gated command other than one that sets it up, see isSetUp
 	ending   []*wire.Conn        // closed by their programs; the server may not have finished with them
 }
 

@@ -16,11 +16,11 @@ import (
 // listener in its own time, so a program may look idle although a notification will wake it. The
 // explorer's own connection listens to the same channels, and receives each notification at once.
 type Notices struct {
-	listener *app.Listener   // the explorer's own connection; nil: there is no PostgreSQL, and no channel
-	own      map[string]bool // the channels to which that connection listens
+	listener *app.Listener   // the explorer's own connection; nil: no PostgreSQL
+	own      map[string]bool // the channels to which listener listens
 
 	pulse    *Pulse
-	mu       *sync.Mutex // guards what follows
+	mu       *sync.Mutex // guards the fields below
 	channels map[*wire.Conn][]string
 	owed     map[*wire.Conn]map[string]int // number of notifications by their text
 	got      map[*wire.Conn]map[string]int

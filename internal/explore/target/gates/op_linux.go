@@ -15,15 +15,15 @@ type Op struct {
 	Name        string // the same in every run, see naming.Names
 	Shown       string // for the user
 	Behind      bool   // an earlier command of its connection is not answered yet
-	Waits       bool   // waits in its server for another connection
+	Waits       bool   // its server has blocked it because of another connection
 	Interrupted bool   // the schedule has ended its wait
 	Noted       bool   // Timed is known
-	Timed       bool   // it came without an answer to its buyer: a timer of the program has fired
+	Timed       bool   // no answer to its buyer caused it: a timer of the program has fired
 	Late        bool   // held back until the step at which it came in an earlier run
 	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
 	Result      string // the answer as shown to the user
 	Known       bool   // Result is set
-	Free        bool   // it is no step, unless its buyer may have a transaction or lock on another connection
+	Free        bool   // it is a step only if its buyer may have a transaction or lock on another connection
 	Halves
 	Usage rows.Usage
 }

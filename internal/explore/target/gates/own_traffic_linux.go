@@ -22,7 +22,7 @@ type OwnTraffic struct {
 
 	mu   sync.Mutex
 	seen pollers
-	lone *pollers  // records the commands while no buyer is there; nil while one may be there
+	lone *pollers  // records the commands while no buyer is there; nil while a buyer may be there
 	sent time.Time // time of the last command that is not ignored, or of the last pushed message
 }
 

@@ -21,8 +21,8 @@ type Pulse struct {
 	// limit for a program uses it, since a busy machine is no mistake of the program. A test may replace it.
 	Since func(time.Time) time.Duration
 
-	mu       *sync.Mutex  // guards what follows
-	still    bool         // the programs were idle, and received nothing since
+	mu       *sync.Mutex  // guards the fields below
+	still    bool         // the programs were found idle, and have received nothing since
 	last     time.Time    // when seq last rose
 	handed   *wire.Socket // the socket written to last, if nothing has come since
 	handedTo int          // the buyer whose program has the socket; 0: all buyers

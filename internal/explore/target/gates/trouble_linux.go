@@ -12,8 +12,8 @@ import (
 type Trouble struct {
 	mu      *sync.Mutex
 	dead    map[int]bool // by buyer: whether its program was killed in this run
-	broken  *HangUp      // why the run is void
-	refused error        // the program cannot be explored, for this reason
+	broken  *HangUp      // the first command that makes the run void; nil: none
+	refused error        // why the program cannot be explored; nil: no reason is known
 }
 
 // A HangUp is a command whose connection has ended.

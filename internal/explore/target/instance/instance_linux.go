@@ -23,13 +23,13 @@ import (
 // An Instance is a program in its network, together with its gates. It outlives the program: after Kill, Start starts
 // another program.
 type Instance struct {
-	Line     string // the program's command line; "": it runs already
+	Line     string // the program's command line; "" if it ran before the search
 	Network  *process.Network
 	Program  *process.Program // nil: killed
 	Restless bool             // the program sets brief timers again and again; package rest sets and reads this field
 
 	app       *app.App
-	buyer     int // 0: serves all buyers
+	buyer     int // the buyer that it serves; 0: all
 	listeners []*wire.Listener
 	log       *tail
 	home      string // its own HOME directory, which Stop deletes; "": the explorer's

@@ -17,7 +17,7 @@ type Varying struct {
 // A place says where a text comes from. A shape applies only to texts from the same place.
 type place struct {
 	statement string // verb and table
-	answer    bool   // not the statement, but its answer
+	answer    bool   // the text is the statement's answer, not the statement
 }
 
 // A shape is a text whose varying tokens are known.

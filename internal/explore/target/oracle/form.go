@@ -24,7 +24,7 @@ type form struct {
 }
 
 type line struct {
-	text    string   // compared
+	text    string   // the text that is compared
 	cells   []string // text by column
 	columns []string // the entries of `except` for the columns
 	place   string   // the entry of `except` for the whole row
@@ -241,7 +241,7 @@ func leaves(a Answer) []leaf {
 // A known knows the generated keys of a run that were not there before the buyers, and the values that are the
 // same in equal runs although they look random.
 type known struct {
-	keys   map[string][]string // the columns by value
+	keys   map[string][]string // columns that contain the key, by its value
 	before map[node]bool
 	fixed  map[string]bool
 }

@@ -44,7 +44,7 @@ type Run struct {
 type Oracle struct {
 	reset  Data // before any buyer
 	serial []serial
-	out    map[string]bool // columns that are left out, written as in New's argument except
+	out    map[string]bool // values that are not compared, in the form of New's argument except
 	fixed  map[string]bool // values that look random or like the time, and are the same in equal runs
 	before map[node]bool   // generated keys that existed before any buyer came
 }

@@ -19,7 +19,7 @@ type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
 	GaveUp  string         // a buyer's first change after futile retries, although no other buyer had changed anything; "": none
 	often   int            // number of equal retries after which a buyer counts as polling
-	waits   int            // number of equal retries after which GaveUp says what the buyer did next
+	waits   int            // number of equal retries after which a change by the buyer sets GaveUp
 	routine Routine        // commands that a lone buyer repeats; they need more retries
 	changes map[string]int // number of changes by all buyers, by server
 	recent  map[int]*pollster
@@ -59,8 +59,8 @@ func (r Routine) learn(tries []Try, name string, often int) {
 type pollster struct {
 	tries []Try          // the most recent ones
 	equal int            // futile tries in a row, if they reach Polling.waits; otherwise 0
-	since int            // other buyers' changes, at all servers, when equal was set
-	own   map[string]int // the part of Polling.changes that this buyer made
+	since int            // number of other buyers' changes at all servers when equal was set
+	own   map[string]int // number of this buyer's changes, by server
 }
 
 func (p *Polling) of(buyer int) *pollster {
@@ -131,7 +131,7 @@ func (p *Polling) Polls(buyer int, name string) bool {
 type Try struct {
 	Name, Answer string
 	Server       string
-	others       int // other buyers' changes at the server until this answer
+	others       int // number of other buyers' changes at the server before this answer
 	Changed      bool
 }
 

@@ -21,7 +21,7 @@ const (
 type Recovery struct {
 	p         Programs
 	rehearsal *Rehearsal
-	down      []*instance.Instance // ended after the previous run; Recover restarts them
+	down      []*instance.Instance // instances that ended after the previous run; Recover restarts them
 	renewal   renewal
 	diverged  bool // the previous run diverged, and nothing was done
 	restarted bool // the previous run diverged, and the programs were restarted

@@ -25,8 +25,8 @@ type Rehearsal struct {
 	Watch time.Duration
 
 	p    Programs
-	jams bool // all buyers at once may block each other forever, or leave a lock behind
-	cold bool // a buyer alone leaves a lock behind, so every run has new programs that served no buyer
+	jams bool // if all buyers run at once, they may block each other forever or leave a lock behind
+	cold bool // a buyer that runs alone leaves a lock behind, so each run starts new programs
 	// The command lines of programs that showed all their timed waits in the first check while idle.
 	calm map[string]bool
 }

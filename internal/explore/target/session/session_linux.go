@@ -30,7 +30,7 @@ type Programs struct {
 	Instances *instance.Instances
 	Holdings  *backend.Holdings
 
-	handed map[int]map[string]string // values that the requests of `before` handed on, by buyer and by their name
+	handed map[int]map[string]string // values from the answers to the requests of `before`, by buyer and name
 }
 
 // Open returns programs that are not started, behind open gates. The caller calls Gates.End at the end.

@@ -139,7 +139,7 @@ type Keeper struct {
 	hub    *live.Hub
 	sender Sender
 
-	ctx    context.Context // for all runs; Close ends it
+	ctx    context.Context // context of all runs; Close ends it
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 

@@ -13,9 +13,9 @@ import (
 // A Par is the cost of the best path to a level's goal, as computed by the explorer: the fewest
 // steps, and among such paths the fewest switches.
 type Par struct {
-	Way      string // steps of the path, separated by spaces; "" if the claim wins the level
+	Way      string // steps of the path, separated by spaces; "" if no schedule breaks the level's code
 	Switches int    // switches from one buyer to another
-	Orders   int    // number of schedules, if no schedule breaks the level's code
+	Orders   int    // in that case: the number of schedules
 	Complete bool   // whether the search was complete, so that no path is shorter
 }
 

@@ -61,7 +61,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 	return nil
 }
 
-// leaves records a problem (undone), unless the text is "". A burst that would hold becomes inconclusive.
+// leaves records the problem undone, unless that text is "". A burst that would hold becomes inconclusive.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

@@ -99,8 +99,8 @@ func (d *delivery) isCurrent(o *gates.Op) bool { return o.Buyer == d.buyers.Curr
 
 // uncertain reports whether another answer may have to come first. The last command may have released locks in the
 // server, and the answers to unblocked buyers may come before its own. In a shared instance, the order of the answers
-// decides which buyer gets the next free connection of the program's pool. The order is certain if Pulse.Seq still has
-// the value ordered, at which the servers reported that no other answer will come.
+// decides which buyer gets the next free connection of the program's pool. When Pulse.Seq had the
+// value ordered, the servers reported that no other answer will come: while Seq has it, the order is certain.
 func (d *delivery) uncertain(now gates.Commands, ordered int64) bool {
 	return d.programs.Instances.Shared() && len(now.Flying) > 0 && d.programs.Gates.Pulse.Seq() != ordered && !slices.ContainsFunc(now.Answered, d.isCurrent)
 }

@@ -34,7 +34,8 @@ func (x *Runner) stepLimit() int {
 	return x.steps
 }
 
-// Outlast implements schedule.Patient. The buyer tries up to MaxTries times, while the other buyers wait.
+// Outlast implements schedule.Patient. The buyer that was held back retries up to MaxTries times, while the other buyers
+// wait.
 func (x *Runner) Outlast(ctx context.Context) (gaveUp string, _ error) {
 	w := x.learned.waiting
 	if w == nil {

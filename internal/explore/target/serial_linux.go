@@ -62,7 +62,7 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	return o, err
 }
 
-// apart is the time between two runs of one order. Times rounded to a second then differ.
+// apart is the minimum time between two runs of one order. Then even times rounded to a second differ.
 const apart = 2100 * time.Millisecond
 
 // learn runs every order of every subset of the buyers, and returns the number of orders. It runs the orders of all
@@ -162,8 +162,8 @@ func (o *serialOracle) names(table string) bool {
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
 }
 
-// judge returns a finding if the run ended like no serial run, nil otherwise. It also reports whether a buyer was
-// refused while a unit was left (early). With `strict`, such a refusal is a finding instead, unless an event was
+// judge returns a finding if no serial run ended like this run, nil otherwise. The result early reports whether a buyer
+// was refused while a unit was left. With `strict`, such a refusal is a finding instead, unless an event was
 // injected.
 func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck bool) (_ []witness.Finding, early bool, err error) {
 	o.ended = &oracle.Run{Answers: map[int]oracle.Answer{}}

@@ -19,7 +19,7 @@ func (d suspectRules) any() bool {
 	return d.atReset != nil || slices.ContainsFunc(d.alone, func(a Alone) bool { return a.doubted != nil })
 }
 
-// decide marks each Alone that has a mistaken rule. The parameter `found` has the rules that are broken after the last
+// decide marks each Alone that has a mistaken rule. The list found contains the rules that are broken after the last
 // buyer. The error names a mistaken rule that was broken right after reset.
 func (d suspectRules) decide(found []app.Finding) error {
 	again := func(f *app.Finding) bool {

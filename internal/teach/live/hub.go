@@ -183,7 +183,7 @@ func (h *Hub) Freeze(product, strategy string) Lane {
 	return l.picture()
 }
 
-// Release lets the product's lanes change again. Each starts empty with its next buyer.
+// Release lets the product's lanes change again. Each lane starts empty with its next buyer.
 func (h *Hub) Release(product string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

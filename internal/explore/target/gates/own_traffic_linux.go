@@ -94,7 +94,7 @@ func (l *OwnTraffic) Pollers() []Poller {
 }
 
 // Entries returns the list that `ignore` in oversell.yaml needs, so that no gate holds the commands of the pollers. The
-// list includes the present entries. The parameter `buyers` has the commands of the buyers.
+// list includes the present entries. The list buyers contains the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
@@ -151,7 +151,7 @@ func (l *OwnTraffic) Advice(all []Poller) string {
 }
 
 // StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` in oversell.yaml. Ignored
-// commands do not count, but a message that a server pushes does. The quiet time does not begin before the time since.
+// commands do not count, but a message that a server pushes does. The quiet time begins at the time since, or later.
 // StaysQuiet waits for at most `quiet` plus patience.
 func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) error {
 	quiet := l.app.Quiet

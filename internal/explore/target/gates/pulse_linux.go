@@ -40,7 +40,8 @@ func (p *Pulse) Moves() int64 { return p.Seq() - p.Ignored() }
 // Busy reports whether anything is on its way.
 func (p *Pulse) Busy() bool { return p.busy.Load() != 0 }
 
-// Wait returns when Seq rises or has risen since the last call, and after the time d at the latest. It may return early. It returns at once if d is not positive.
+// Wait returns when Seq rises or has risen since the last call, and after the time d at the latest. It may return early.
+// It returns at once if d is not positive.
 func (p *Pulse) Wait(d time.Duration) { p.bell.wait(d) }
 
 // Last returns the time at which Seq last rose.
@@ -75,7 +76,7 @@ func (p *Pulse) Still() bool {
 }
 
 // MarkStill records that the programs are idle, until Seq rises. It returns false if something is
-// in transit, or Seq has risen since it returned seq.
+// in transit, or if Seq no longer has the value seq.
 func (p *Pulse) MarkStill(seq int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

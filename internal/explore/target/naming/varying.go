@@ -32,8 +32,8 @@ const named = `<(?:[\w-]+[.:]\w+|time)?>`
 // piece matches the tokens of a text: a name that Names gives, a word, or another character.
 var piece = regexp.MustCompile(named + `|[A-Za-z0-9_-]+|(?s:.)`)
 
-// literal is like piece, but takes a quoted string as one token. It serves two strings with different numbers of
-// tokens.
+// literal is like piece, but takes a quoted string as one token. So strings with different numbers of tokens can be
+// compared.
 var literal = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|` + piece.String())
 
 // word matches a token that stays the same in all runs: an identifier or a keyword.

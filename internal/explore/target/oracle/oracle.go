@@ -267,8 +267,8 @@ func (o *Oracle) servedAfter(order []int, answers map[int]Answer) (all []int) {
 	return all
 }
 
-// dropped returns the buyers whose answers are not compared with an order: those that are not part of it,
-// and those that got no answer. It reports false if a buyer that is not part of the order was not refused.
+// dropped returns the buyers whose answers are not compared with an order: the buyers outside the order, and buyers
+// without an answer. It reports false if a buyer outside the order was not refused.
 func dropped(order []int, answers map[int]Answer) (drop []int, fits bool) {
 	for _, b := range slices.Sorted(maps.Keys(answers)) {
 		part := slices.Contains(order, b)

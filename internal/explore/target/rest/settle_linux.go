@@ -32,13 +32,13 @@ const (
 type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error
-	// HandOver takes the commands that have come, and delivers one answer, if there is any. The order of the answers is
-	// certain if Pulse.Seq still returns ordered. It returns true (moved) if a program has received something.
+	// HandOver takes the commands that have come, and delivers one answer, if there is any. While Pulse.Seq has the value
+	// ordered, the order of the answers is certain. HandOver returns true if a program has received something.
 	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
 	// Ended records that a server has finished with a connection that its program has closed.
 	Ended(c *wire.Conn)
-	// If a buyer pauses, Pause makes the move that the schedule has for its pause. If a timer of the program runs,
-	// sleeps is true.
+	// Pause makes the move that the schedule has for a buyer's pause, if the buyer pauses. With sleeps, a timer of the
+	// program runs.
 	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
 }
 

@@ -39,8 +39,7 @@ type Routine map[string]int
 // waits for something within its program.
 const mostRoutine = 16
 
-// learn records a command that repeats the last tries, if it has repeated them at least as many times as the parameter
-// `often` says.
+// learn records a command that repeats the last tries. The number often is the minimum of repetitions for a record.
 func (r Routine) learn(tries []Try, name string, often int) {
 	n := often - 1
 	same := func(string) int { return tries[len(tries)-1].others }
@@ -138,8 +137,8 @@ type Try struct {
 // longestCycle is the maximum number of commands in a retry: WATCH, GET, UNWATCH.
 const longestCycle = 4
 
-// polls reports whether the command would repeat the last tries once more, after as many repetitions without any change
-// as the parameter `often` says. The function others counts other buyers' changes at a server until now.
+// polls reports whether the command would repeat the last tries once more. The number often is the minimum of earlier
+// repetitions without any change. The function others counts other buyers' changes at a server until now.
 func polls(tries []Try, name string, often int, others func(server string) int) bool {
 	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

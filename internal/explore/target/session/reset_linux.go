@@ -67,7 +67,7 @@ func (p Programs) resetByHTTP(ctx context.Context) error {
 	return nil
 }
 
-// before sends the requests of `before` for each buyer, and keeps the values that they hand on.
+// before sends the requests of `before` for each buyer, and keeps the values from their answers.
 func (p Programs) before(ctx context.Context) error {
 	for n := range p.App.Buyers {
 		buyer, values := n+1, map[string]string{}
@@ -89,7 +89,7 @@ func (p Programs) before(ctx context.Context) error {
 	return nil
 }
 
-// Request returns the request of a buyer, with the values that the last Reset handed on.
+// Request returns the request of a buyer, with the values from the answers to `before` in the last Reset.
 func (p Programs) Request(buyer int) app.Request {
 	return p.App.Buyers[buyer-1].With(buyer, p.handed[buyer])
 }

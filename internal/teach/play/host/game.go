@@ -189,8 +189,8 @@ func (g *game) alone() {
 	})
 }
 
-// rests reports whether a game is still idle when its timer ends. If the parameter `alone` is true,
-// the game must also have no page.
+// rests reports whether a game is still idle when its timer ends. If alone is true, the game must
+// also have no page.
 func (g *game) rests(alone bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -30,8 +30,8 @@ type Host struct {
 	// Command returns the command of a child: this program, with arguments that make it call
 	// child.Serve.
 	Command func() (*exec.Cmd, error)
-	// After starts a timer that calls f when the time d is over; stop cancels it. Nil uses real
-	// time.
+	// After starts a timer that calls f when the time d is over; stop cancels it. If After is nil,
+	// real time is used.
 	After func(d time.Duration, f func()) (stop func())
 	// Most, Idle and Grace override the limits; 0: the limits above.
 	Most        int

@@ -27,7 +27,7 @@ part() {
 # in_dir DIR COMMAND... runs a command in a module of its own.
 in_dir() { (cd "$1" && shift && "$@"); }
 
-known=${XDG_CACHE_HOME:-$HOME/.cache}/oversell/unit-$(go env GOVERSION)
+known=${XDG_CACHE_HOME:-$HOME/.cache}/oversell/U-$(go env GOVERSION)
 [ -n "${U:-}" ] || [ ! -e "$known" ] || U=$(cat "$known")
 
 # build builds the shop and the servers of the tests.
@@ -65,7 +65,8 @@ table() {
 # of processor time. The account of PostgreSQL passes through the folder.
 if [ -z "${TMPDIR:-}" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 6000000 ] 2>/dev/null &&
 	[ "$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)" -gt 8000000 ]; then
-	memory=$(mktemp -d -p /dev/shm tXXX) # short: a path of a socket has 107 bytes
+	memory=/dev/shm/o$UID # always the same, so that go test reuses results; short: a path of a socket has 107 bytes
+	mkdir "$memory" 2>/dev/null || memory=$(mktemp -d -p /dev/shm oXXX) # another run has it
 	trap 'rm -rf "$work" "$memory"' EXIT
 	chmod 711 "$memory"
 	if cp "$(type -P true)" "$memory" && "$memory/true"; then export TMPDIR=$memory; fi # not with noexec
@@ -123,5 +124,5 @@ soak)
 	part release make --no-print-directory release-check
 	;;
 esac
-unit
+[ "${1:-test}" = quick ] || unit
 table

@@ -19,7 +19,9 @@ func TestLinks(t *testing.T) {
 	g := localservertest.Group(t)
 	redis, err := localserver.StartRedis(g)
 	require.NoError(t, err)
-	servers := []engine.LockServer{{Need: "redis", Restartable: redis}}
+	node, err := localserver.StartRedis(g)
+	require.NoError(t, err)
+	servers := []engine.LockServer{{Need: "redis", Restartable: redis}, {Need: "redlock", Restartable: node}}
 	if tier.Soaking() {
 		z, err := localserver.StartZookeeper(g)
 		require.NoError(t, err)
@@ -51,7 +53,7 @@ func TestLinks(t *testing.T) {
 	answers("healed", links, len(servers))
 	links.Of("redis").Cut()
 	answers("the link to Redis is cut", links.Of("redis"), 0)
-	answers("the others are not", slices.Concat(links.Of("zookeeper"), links.Of("etcd")), len(servers)-1)
+	answers("the others are not", slices.Concat(links.Of("redlock"), links.Of("zookeeper"), links.Of("etcd")), len(servers)-1)
 	do(links.Mend())
 	answers("mended", links, len(servers))
 	const by = 30 * time.Millisecond

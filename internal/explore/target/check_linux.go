@@ -325,9 +325,8 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 // uses footprints, see package rows. Shorter searches are complete without footprints.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints, see package rows. Each buyer must have its own instance, and
-// send one command at a time. Footprints do not describe events, statements that are held inside the server, or
-// transactions with ignored commands.
+// byRows reports whether the search may use footprints, see package rows. Each buyer must have its own instance.
+// Footprints do not describe events, statements that are held inside the server, or transactions with ignored commands.
 func (x *Runner) byRows() bool {
 	return !x.programs.Instances.Shared() && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
 }

@@ -31,7 +31,7 @@ const (
 // Queries that the session itself sends.
 var (
 	setWait = fmt.Sprintf("SET SESSION innodb_lock_wait_timeout=%d, lock_wait_timeout=%[1]d", int(schedule.Forever.Seconds()))
-	// The isolation level of the connection. Each server knows only one of the two variables.
+	// The isolation level of the connection. MySQL 8 has no tx_isolation, and MariaDB 10 has only that.
 	isolationMySQL   = "SELECT @@transaction_isolation"
 	isolationMariaDB = "SELECT @@tx_isolation"
 )

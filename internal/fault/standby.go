@@ -20,8 +20,8 @@ func NewStandby(e *engine.Engine) *Standby {
 	return s
 }
 
-// Ready returns when the replica has the data of Redis. A rush calls it before the buyers come. If the
-// replica began to follow during the rush, it might have a lock that was released since.
+// Ready returns when the replica has the data of Redis. A rush calls it before the buyers come. A
+// replica that copies the data during a rush may copy a held lock, and be promoted before it learns of the release.
 func (s *Standby) Ready(ctx context.Context) error { return s.replicate(ctx) }
 
 // Close ends the replica.

@@ -135,8 +135,8 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	return e.Promise[c]
 }
 
-// RestocksAnytime reports whether any process may restock while buyers of other processes are inside: the
-// database alone decides each sale, so the restock leaves no lock and no copy of the stock behind.
+// RestocksAnytime reports whether any process may restock while buyers of other processes are in the
+// critical section. That is safe if the database alone decides each sale.
 func (e Entry) RestocksAnytime(database string) bool {
 	isServer := func(n Need) bool { return n != NeedsSkipLocked }
 	return !slices.ContainsFunc(e.Needs, isServer) && e.Promised(promise.TwoProcesses, database) == verdict.Holds

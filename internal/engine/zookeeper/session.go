@@ -1,7 +1,7 @@
 // Package zookeeper is a session with ZooKeeper that reports when its ephemeral nodes may be gone.
 //
-// It is not a lock; internal/lockstrategy builds one on it. Invariant: a node that was seen after a
-// call of Doubt exists until the channel that Doubt returned is closed.
+// It is not a lock; internal/lockstrategy builds one on it. Invariant: if a
+// node of the session exists after a call of Doubt, it exists at least until the channel from Doubt is closed.
 package zookeeper
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A Session is one connection. After an expiry it opens the next session. It is safe for concurrent
+// A Session is a client of ZooKeeper. When its ZooKeeper session expires, it opens a new one. It is safe for concurrent
 // use.
 type Session struct {
 	Conn *zk.Conn
@@ -136,8 +136,8 @@ func (s *Session) Doubt() <-chan struct{} {
 // Closed returns a channel that Close closes.
 func (s *Session) Closed() <-chan struct{} { return s.closed }
 
-// Ping reads the root node. Without a connection, the library fails a call after each round of all
-// hosts, about once per second.
+// Ping reads the root node. Without a connection, the library tries all hosts in turn, for about a
+// second, and then fails the waiting calls.
 func (s *Session) Ping(ctx context.Context) error {
 	answered := make(chan error, 1)
 	go func() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Widths in bytes. A statement up to shortEnough stays as it is, a list above longestList becomes
+// Widths in bytes, and longestBrief in characters. A statement up to shortEnough stays as it is, a list above longestList becomes
 // "...", and a result above longestBrief is cut.
 const (
 	shortEnough  = 80

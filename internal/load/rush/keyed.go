@@ -29,7 +29,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	for i := range orders {
 		name := fmt.Sprintf("%s-%05d", run, i)
 		orders[i] = buyers.Buyer{Name: name, Key: name}
-		if i%2 == 1 { // the shop chooses the name, the same name for each request
+		if i%2 == 1 { // without a name, the shop chooses one, the same for each request of the order
 			orders[i].Name = ""
 		}
 	}
@@ -55,8 +55,8 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 
 // rounds sends the orders, and returns the answers of each round by order.
 func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func(context.Context) (string, error)) ([][][]buyers.Answer, error) {
-	// The first orders go alone, while there are enough units to sell each of them once per process. Otherwise
-	// "sold out" would hide a second sale.
+	// The first round has only as many orders as the stock could serve once per process. Otherwise "sold out" would
+	// hide a second sale.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
 	first := append(visit(ctx, c.sender(c.BaseURLs), orders[:few]), visit(ctx, c.sender(c.BaseURLs), orders[few:])...)
 	again := visit(ctx, c.sender(c.BaseURLs), orders)

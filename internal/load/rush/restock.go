@@ -36,14 +36,14 @@ const (
 )
 
 // Restocks restocks the product of a rush that holds, and sells it out again. It does so several
-// times for each process, since a process may remember "sold out". At each restock, some units are sold and
-// some are left, and buyers are buying if Config.Inside allows that. Restocks returns r if every burst buys the
+// times for each process, since a process may remember "sold out". Before each restock, some units have been sold
+// and some are left. If Config.Inside allows it, buyers are buying meanwhile. Restocks returns r if every burst buys the
 // whole stock. Otherwise it returns the result of the burst that did not; its reason begins with "after a
 // restock" or "during a restock". If the service refused each restock with buyers inside, the result is
 // inconclusive, since such restocks were not tested.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
-	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a few buyers of a steady load must sell it out
+	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a steady load may have few buyers, and they must be able to buy the whole stock
 	defer c.startPulse()()
 	processes := c.BaseURLs
 	for i := range times * len(processes) {
@@ -123,7 +123,7 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 		}
 		began = time.Now()
 		isSilent := true
-		// After two answers for each buyer, every buyer that was inside during the restock has its answer. If
+		// After twice as many answers as buyers, a buyer that was inside during the restock has its answer, unless it is stuck. If
 		// every connection is refused, the service may still recover, so wait for the time-out.
 		for n := 0; n < 2*metBuyers*len(processes) || isSilent && time.Since(began) < c.Timeout; n++ {
 			select {
@@ -155,7 +155,7 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 	}
 	e := audit.Evidence{Sums: audited, Demand: audit.Demand(buyers.Answers(answers))}
 	e.Count(buyers.Answers(answers))
-	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // the buyers never ask for more than the stock, so Judge cannot return Holds
+	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // Judge returns Holds only if the buyers ask for more than the stock, which they never do here
 		r.Verdict = verdict.Holds
 	}
 	return r, nil
@@ -199,7 +199,7 @@ func (c Config) restocks(ctx context.Context, wait func() error) (audited audit.
 	return audited, met, ctx.Err()
 }
 
-// soldOut reports whether a burst bought the whole stock without a break. Its buys need not
+// soldOut reports whether a burst bought the whole stock and broke nothing. Its buys need not
 // overlap, since the first burst has already tested that.
 func (r Result) soldOut() bool {
 	return r.Verdict == verdict.Holds || r.oneByOne() && r.Leftover == 0 && r.unserved == 0

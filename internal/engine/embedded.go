@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -32,13 +32,9 @@ func startEmbedded(e *Engine) error {
 		count += RedlockNodes // unneeded nodes would slow the explorer, which reads the stacks of their goroutines at each step
 	}
 	for range count {
-		port, err := localserver.FreePort()
+		node, err := startNode()
 		if err != nil {
-			return err
-		}
-		node := miniredis.NewMiniRedis()
-		if err := node.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
-			return errors.Join(errors.New("start the embedded Redis"), err)
+			return fmt.Errorf("start the embedded Redis: %w", err)
 		}
 		e.onClose(func() error { node.Close(); return nil })
 		nodes = append(nodes, node)
@@ -54,6 +50,22 @@ func startEmbedded(e *Engine) error {
 		e.onClose(tick(nodes))
 	}
 	return nil
+}
+
+// startNode starts a Redis on a port that no client gets while the server is closed. If another process
+// takes the port first, it tries another one.
+func startNode() (node *miniredis.Miniredis, err error) {
+	for range 3 {
+		var port int
+		if port, err = localserver.FreePort(); err != nil {
+			break
+		}
+		node = miniredis.NewMiniRedis()
+		if err = node.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			break
+		}
+	}
+	return node, err
 }
 
 // embeddedRedis is a Redis in this process. Closing it counts as a kill.

@@ -172,9 +172,6 @@ func conditional(stack []ast.Node) bool {
 	})
 }
 
-// mostNames is the number of tests that a line of the page names.
-const mostNames = 3
-
 func print(packages map[string][]test) {
 	fmt.Print(`<!-- written by make generate -->
 # Tests
@@ -201,7 +198,7 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 			}
 		}
 	}
-	fmt.Printf("`make quick` has %d tests, `make test` %d more, and `make soak` %d more, those of other modules included.\n", sum[0], sum[1], sum[2])
+	fmt.Printf("`make quick` has %d tests, `make test` %d more, and `make soak` %d more.\n", sum[0], sum[1], sum[2])
 	fmt.Print("\n## Only in make soak\n\nEach line gives the reason. If a test is in brackets, make test runs a part of it.\n\n")
 	held := map[string][]string{} // tests by reason
 	var reasons []string
@@ -210,7 +207,7 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 			return // the page only counts these
 		}
 		if text, _, _ := strings.Cut(why, ": "); text == "no other test has it" {
-			why = "too slow for make test, although no other test covers the same" // the test's own line says what it covers
+			why = "slow, and no other test covers the same" // the test's own line says what it covers
 		}
 		if held[why] == nil {
 			reasons = append(reasons, why)
@@ -227,10 +224,6 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 		}
 	}
 	for _, why := range reasons {
-		names := held[why]
-		if more := len(names) - mostNames; more > 1 {
-			names = append(names[:mostNames:mostNames], fmt.Sprintf("%d more", more))
-		}
-		fmt.Printf("- %s: %s\n", strings.Join(names, ", "), why)
+		fmt.Printf("- %s: %s\n", strings.Join(held[why], ", "), why)
 	}
 }

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/judge/promise"
-	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/tier"
@@ -97,6 +97,11 @@ func brokenBy(e lockstrategy.Entry) string {
 // mostBreaks is the maximum number of conditions per verdict in the index. The matrix lists all.
 const mostBreaks = 2
 
+// needWords are the words for needs whose names do not explain themselves.
+var needWords = map[string]string{
+	dialect.NamedLocks: "a server with named locks", dialect.SkipLocked: "SKIP LOCKED", string(lockstrategy.NeedsRedlock): "Redlock nodes",
+}
+
 func strategiesOf(family string) string {
 	var b strings.Builder
 	for _, e := range lockstrategy.All() {
@@ -116,7 +121,11 @@ func writeStrategy(b *strings.Builder, e lockstrategy.Entry) {
 	}
 	fmt.Fprintf(b, "**%s.** %s.", safety, sentence(e.Summary))
 	if len(e.Needs) > 0 {
-		fmt.Fprintf(b, " Needs %s.", strings.NewReplacer("named-locks", "a server with named locks", "skip-locked", "SKIP LOCKED", "redlock", "Redlock nodes").Replace(trial.Needs(e)))
+		var words []string
+		for _, need := range e.Needs {
+			words = append(words, cmp.Or(needWords[string(need)], string(need)))
+		}
+		fmt.Fprintf(b, " Needs %s.", strings.Join(words, ", "))
 	}
 	file := strings.ReplaceAll(e.Name, "-", "_") + ".go"
 	code := "../../../internal/lockstrategy/"

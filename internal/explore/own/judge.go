@@ -146,7 +146,7 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 		j.r.early = true
 		return verdict.Holds, "what was left could be sold", nil
 	case errors.Is(late.err, purchase.ErrSoldOut):
-		return v, why + "; so is every later one", nil
+		return v, why + ", and every later buyer is told so, too", nil
 	case errors.Is(late.err, purchase.ErrBusy), errors.Is(late.err, errCut):
 		return verdict.Stalled, why + "; a later one waits for ever", nil
 	}

@@ -61,8 +61,8 @@ table() {
 		}' "$work/results"
 }
 
-# The test programs have 3 GB, and 300 servers create their files. In memory, make test needs a fifth less
-# of processor time. The account of PostgreSQL passes through the folder.
+# The test programs have 3 GB, and each test server creates its files. In memory, the tests of
+# internal/explore/program need a quarter less processor time. The account of PostgreSQL passes through the folder.
 if [ -z "${TMPDIR:-}" ] && [ "${1:-test}" != soak ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 6000000 ] 2>/dev/null &&
 	[ "$(awk '/^MemAvailable/ {print $2}' /proc/meminfo)" -gt 8000000 ]; then
 	memory=/dev/shm/o$UID # always the same, so that go test reuses results; short: a path of a socket has 107 bytes

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNotRoot repeats the tests that root's rights could affect as the user "nobody", in user namespaces.
+// TestNotRoot repeats tests without root's rights: as another user, in user namespaces.
 func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("is not root already")

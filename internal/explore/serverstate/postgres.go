@@ -33,7 +33,7 @@ func newPostgresConnections(admin *sql.DB) *postgresConnections {
 	return &postgresConnections{admin: admin, ours: map[int64]bool{}, sacrificed: map[int64]bool{}}
 }
 
-// noTimeouts switches off the time-outs of the role or the database, as far as this version has them. The view pg_settings
+// noTimeouts switches off the time-outs of the role or the database. It skips those that this version does not have. The view pg_settings
 // would list them, but is slower, since it formats every setting.
 const noTimeouts = `SELECT set_config(name, '0', false)
 	FROM unnest(ARRAY['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout']) AS name

@@ -239,9 +239,8 @@ func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
 func (Open) Timed() bool       { return false }
 
-// A Socket is one end of a connection. The gate can always see that bytes have come to it: they are in
-// the kernel's queue (Unread), or Gate.Busy counts the socket. Gate.Busy counts it from before the bytes
-// are read until Rest.
+// A Socket is one end of a connection. The gate sees all bytes that have arrived. Those that the socket has not
+// read are in the kernel's queue, see Unread. From before it reads until Rest, Gate.Busy counts the socket.
 type Socket struct {
 	R *bufio.Reader // uses Read
 

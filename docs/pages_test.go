@@ -104,6 +104,9 @@ func inWords(n int) string {
 func TestArticles(t *testing.T) {
 	tier.Test(t, "forty searches, bursts and cells")
 	page := shoptest.Read(t, "docs/reference/articles.md")
+	if n := len(strings.Fields(page)); n > 900 {
+		t.Errorf("the page has %d words, more than 900", n)
+	}
 	row := regexp.MustCompile("(?m)^- [^\n]*?: `((?:shop|go|loadtest/)[^`\n]* [^`\n]*)`(?:: `([^`\n]+)`)?$")
 	rows := row.FindAllStringSubmatch(page, -1)
 	if all, without := strings.Count(page, "\n- "), 2; all != 65 || len(rows) != all-without {

@@ -151,12 +151,17 @@ type confirmed struct {
 	broke, replays int // broke: replays that ended with the same verdict; replays: all replays that reached an end
 }
 
-// isSteady reports whether every replay broke.
-func (v *confirmed) isSteady() bool { return v.broke == v.replays }
+// isSteady reports whether every replay broke, and enough of them reached an end.
+func (v *confirmed) isSteady() bool { return v.broke == v.replays && v.broke >= steadyReplays }
 
-// isSteadier reports whether v broke in a larger share of its replays than other, which may be nil.
+// isSteadier reports whether v broke in a larger share of its replays than other, or in the same share of more
+// replays. The parameter `other` may be nil.
 func (v *confirmed) isSteadier(other *confirmed) bool {
-	return other == nil || v.broke*other.replays > other.broke*v.replays
+	if other == nil {
+		return true
+	}
+	share := cmp.Compare(v.broke*other.replays, other.broke*v.replays)
+	return cmp.Or(share, cmp.Compare(v.replays, other.replays)) > 0
 }
 
 // show implements violations. It replays violations, the most promising first, until one breaks in every replay. It drops
@@ -260,7 +265,7 @@ func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirm
 				return nil, err
 			}
 		}
-		if ctx.Err() != nil || found.broke == steadyReplays && found.isSteady() {
+		if ctx.Err() != nil || found.isSteady() {
 			break
 		}
 	}

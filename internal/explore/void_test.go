@@ -328,6 +328,31 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestSteadyBesideVoid: one replay that breaks does not make a violation steady if the other replays are void.
+func TestSteadyBesideVoid(t *testing.T) {
+	for name, c := range map[string]struct {
+		isVoid func(replay int) bool
+		says   string
+	}{
+		"each has one replay":  {func(replay int) bool { return replay%5 != 1 }, "this schedule broke in 1 of 1 replays"},
+		"the second is steady": {func(replay int) bool { return replay > 1 && replay <= 5 }, ""},
+	} {
+		l, replays := oversells(), 0
+		l.trouble = func(_ *world, p *schedule.Point) error {
+			if l.observed == 0 || p.Depth > 0 {
+				return nil
+			}
+			if replays++; c.isVoid(replays) {
+				return schedule.Void{Why: "disturbed"}
+			}
+			return nil
+		}
+		if r := searchLittle(t, littleConfig(l), l); r.Witness == nil || r.Witness.Again != c.says {
+			t.Errorf("%s: %+v, want %q", name, r.Witness, c.says)
+		}
+	}
+}
+
 // TestUnconfirmed: the search replays violations until one breaks again. If none breaks in time, the result counts no
 // violation and reports this. Only the pauses take time here.
 func TestUnconfirmed(t *testing.T) {

@@ -62,7 +62,7 @@ func (p Pair) Name() string {
 func (p Pair) Explored() bool { return !p.LeftOut && !p.NotRun }
 
 // Races reports whether a search has found a race.
-func (p Pair) Races() bool { return p.Verdict != "" && p.Verdict.IsBreak() }
+func (p Pair) Races() bool { return p.Verdict.IsBreak() }
 
 // inconclusive records why the search of the pair is not complete, unless it has found a race.
 func (p *Pair) inconclusive(why string) {

@@ -39,8 +39,8 @@ func (got Verdict) NeverChance() bool {
 	return got == Lost || got == Duplicated || got == Diverged || got == Nonlinearizable
 }
 
-// IsBreak reports whether a violation was seen, promised or not.
-func (got Verdict) IsBreak() bool { return got != Holds && got != Inconclusive }
+// IsBreak reports whether a violation was seen, promised or not. "", which means that nothing was judged, is none.
+func (got Verdict) IsBreak() bool { return got != "" && got != Holds && got != Inconclusive }
 
 // Misses reports whether a violation is promised, and got is Holds or Nonlinearizable.
 func (promise Verdict) Misses(got Verdict) bool {

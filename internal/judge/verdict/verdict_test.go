@@ -67,6 +67,15 @@ func TestKeeps(t *testing.T) {
 	}
 }
 
+// TestIsBreak: a run without a verdict shows no violation.
+func TestIsBreak(t *testing.T) {
+	for got, want := range map[Verdict]bool{"": false, Holds: false, Inconclusive: false, LeakedLock: true, Lost: true} {
+		if got.IsBreak() != want {
+			t.Errorf("%q is a break: %v, want %v", got, !want, want)
+		}
+	}
+}
+
 // TestNonlinearizable: this verdict breaks any promise, even a missing one, and does not count as a promised
 // violation of stock and records.
 func TestNonlinearizable(t *testing.T) {

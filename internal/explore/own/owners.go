@@ -15,7 +15,7 @@ type owners struct {
 }
 
 func (w *owners) finished(o *gate.Op) {
-	if o.Server == gate.SQL || !o.Changed || o.Role == redisscript.Renew {
+	if o.Server == gate.SQL || o.Key == "" || !o.Changed || o.Role == redisscript.Renew {
 		return
 	}
 	key := o.Server + " " + o.Key

@@ -30,7 +30,7 @@ type Description struct {
 	Name string // the effect in a few words; it never changes, since witnesses show it
 	Role Role
 
-	// Lock says which of KEYS is the lock, counted from 1; 0 means the first one.
+	// Lock says which of KEYS is the lock, counted from 1; 0 means that the script has no lock.
 	Lock int
 	// Refused lists the answers that mean that the script changed nothing: another holder has the
 	// lock, or there is nothing to give back. Only the first value of an answer with several
@@ -76,8 +76,8 @@ func SHA(source string) string {
 
 // LockOf returns the lock among the script's keys, or "" if there is none.
 func (d Description) LockOf(keys []string) string {
-	if n := max(d.Lock, 1); n <= len(keys) {
-		return keys[n-1]
+	if d.Lock > 0 && d.Lock <= len(keys) {
+		return keys[d.Lock-1]
 	}
 	return ""
 }

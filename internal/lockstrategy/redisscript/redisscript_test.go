@@ -21,3 +21,12 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// TestLockOf: a script without a lock has none, even if it has keys.
+func TestLockOf(t *testing.T) {
+	for lock, want := range []string{"", "first", "second", ""} {
+		if got := (Description{Lock: lock}).LockOf([]string{"first", "second"}); got != want {
+			t.Errorf("Lock %d: %q, want %q", lock, got, want)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,9 +59,6 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(nil); err != nil {
-		return err
-	}
 	progress := newProgress(c.ErrOrStderr())
 	result, err := sweep.Config{
 		Strategies: o.strategiesOn, Clients: o.clients, Processes: o.processes, Shops: o.shops.Config, Rounds: o.rounds, Round: o.round, Progress: progress.show,
@@ -70,12 +66,6 @@ func (o *benchOptions) run(c *cobra.Command) error {
 	progress.clear()
 	if err != nil {
 		return err
-	}
-	for _, e := range lockstrategy.All() {
-		measured := slices.ContainsFunc(result.Points, func(p sweep.Point) bool { return p.Strategy == e.Name })
-		if measured && len(e.Breaks(result.Database)) > 0 {
-			result.Unsafe = append(result.Unsafe, e.Name)
-		}
 	}
 	return o.output.write(c, result.Document(), result.Print)
 }

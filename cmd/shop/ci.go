@@ -174,9 +174,6 @@ func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
 	if len(o.baselines) > 0 {
 		config.Baseline = result.ReadBaseline(ci.Files(o.baselines))
 	}
-	if err := o.output.check(nil); err != nil {
-		return config, err
-	}
 	if o.needs {
 		return config, nil
 	}
@@ -217,7 +214,7 @@ func (o *ciOptions) readApps(more *ciFlags) (apps []ci.App, _ error) {
 
 func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 	search := more.explore
-	search.app.file, search.budget, search.format = file, o.budget, "text"
+	search.app.file, search.Budget, search.format = file, o.budget, "text"
 	if a.App, err = app.LoadScan(file); err != nil {
 		return a, err
 	}
@@ -230,7 +227,7 @@ func (o *ciOptions) readApp(file string, more *ciFlags) (a ci.App, err error) {
 		return a, err
 	}
 	if more.command.Flags().Changed("buyers") {
-		if err := a.App.SetBuyers(search.buyers); err != nil {
+		if err := a.App.SetBuyers(search.Buyers); err != nil {
 			return a, err
 		}
 	}
@@ -274,7 +271,7 @@ func moreFlags() *ciFlags {
 	register := func(names *[]string, add func(*pflag.FlagSet)) {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		add(set)
-		set.VisitAll(func(flag *pflag.Flag) { *names = append(*names, flag.Name) })
+		*names = flagNames(set)
 		f.command.Flags().AddFlagSet(set)
 	}
 	register(&f.ofApp, func(set *pflag.FlagSet) {
@@ -298,6 +295,11 @@ func (f *ciFlags) parse(text string) error {
 
 // given calls the function given for the flags in --args.
 func (f *ciFlags) given(names []string) string { return given(f.command.Flags(), names) }
+
+func flagNames(flags *pflag.FlagSet) (names []string) {
+	flags.VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	return names
+}
 
 // given returns those of the named flags that the user set, quoted for a shell, with a leading space. It returns
 // "" if there are none.

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,16 +66,7 @@ func exerciseListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := report.Table{Columns: report.Columns("", "EXERCISE", "MINUTES", "SOLVED")}
-			t.Columns[0].Numbers, t.Columns[2].Numbers = true, true
-			for _, e := range all {
-				title := e.Title
-				if languages := e.LanguageNames(); len(languages) > 0 {
-					title += " (also for " + strings.Join(languages, ", ") + ")"
-				}
-				t.Rows = append(t.Rows, report.Texts(fmt.Sprint(e.Number), title, fmt.Sprint(e.Minutes), fmt.Sprint(progress.On(e))))
-			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), t.Terminal(report.Look{Boxed: true}))
+			_, err = fmt.Fprintln(c.OutOrStdout(), progress.Table(all).Terminal(report.Look{Boxed: true}))
 			return err
 		},
 	}
@@ -133,7 +122,7 @@ Exit codes: 0 passed, 1 failed, 2 not compiled or a server unavailable, 3 nothin
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := cmp.Or(checkEngine(engineName), o.check(nil)); err != nil {
+			if err := checkEngine(engineName); err != nil {
 				return err
 			}
 			return checkExercise(c, append(args, ".")[0], engineName == engine.Local, &o)
@@ -145,11 +134,8 @@ Exit codes: 0 passed, 1 failed, 2 not compiled or a server unavailable, 3 nothin
 }
 
 func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
-	e, language, err := exercise.In(dir)
+	e, language, err := exercise.In(c.Context(), dir)
 	if err != nil {
-		return err
-	}
-	if err := exercise.CheckFolder(c.Context(), e, language, dir); err != nil {
 		return err
 	}
 	progress, err := exercise.LoadProgress()
@@ -158,12 +144,7 @@ func checkExercise(c *cobra.Command, dir string, faults bool, o *output) error {
 	}
 	started, shown := time.Now(), newProgress(c.ErrOrStderr())
 	told := func(what string) { shown.show("%d. %s: %s", e.Number, e.Title, what) }
-	var r exercise.Result
-	if language == "" {
-		r, err = exercise.Check(c.Context(), e, dir, faults, told)
-	} else {
-		r, err = exercise.CheckProgram(c.Context(), e, language, dir, faults, told)
-	}
+	r, err := exercise.Check(c.Context(), e, language, dir, faults, told)
 	shown.clear()
 	if err != nil {
 		return err
@@ -221,14 +202,7 @@ func exerciseSolutionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			folder := "solution"
-			if language != "go" {
-				if !slices.Contains(e.LanguageNames(), language) {
-					return exercise.NotIn(e, language)
-				}
-				folder = language + "/solution"
-			}
-			code, err := e.Files(folder)
+			code, err := exercise.Solution(e, language)
 			if err != nil {
 				return err
 			}

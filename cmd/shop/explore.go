@@ -28,27 +28,14 @@ import (
 const defaultBudget = time.Minute
 
 type exploreOptions struct {
-	strategy  string
-	buyers    int
-	stock     int64
-	units     []int64
-	parts     int64
-	product   string
-	events    []string
-	maxEvents int
-	bound     int
-	full      bool
-	overlap   bool
-	instances string
-	oneKey    bool
-	before    string
-	budget    time.Duration
-	schedules int
-	format    string
-	output    output // its --json means --format json
-	replay    string
-	first     bool
-	verbose   bool
+	explore.Config // as the flags say; check and checkApp complete it
+	strategy       string
+	events         []string
+	instances      string
+	format         string
+	output         output // its --json means --format json
+	replay         string
+	verbose        bool
 
 	engines engineFlags
 	app     appFlags
@@ -97,15 +84,15 @@ Exit codes: 0 no schedule has a violation, 1 a violation or a buyer that release
 	}
 	flags := c.Flags()
 	o.registerSearch(flags)
-	flags.Int64Var(&o.stock, "stock", 1, "units on sale")
-	flags.Int64SliceVar(&o.units, "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
-	flags.Int64Var(&o.parts, "parts", 0, "number of rows of product_part with the initial stock; 0: none")
-	flags.StringVar(&o.product, "product", "explored", "`name` of the product; each run deletes its records")
-	flags.BoolVar(&o.overlap, "overlap", false, "also two buyers' commands at once inside one server")
+	flags.Int64Var(&o.Stock, "stock", 1, "units on sale")
+	flags.Int64SliceVar((*[]int64)(&o.Units), "units", []int64{1}, "`units` per order, for the buyers in turn; each 1 to 8")
+	flags.Int64Var(&o.Parts, "parts", 0, "number of rows of product_part with the initial stock; 0: none")
+	flags.StringVar(&o.Product, "product", "explored", "`name` of the product; each run deletes its records")
+	flags.BoolVar(&o.Overlap, "overlap", false, "also two buyers' commands at once inside one server")
 	flags.StringVar(&o.instances, "instances", "own", "own: one process per buyer; shared: one process for all")
-	flags.BoolVar(&o.oneKey, "one-key", false, "one Idempotency-Key for the orders of all buyers")
-	flags.StringVar(&o.before, "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))
-	flags.DurationVar(&o.budget, "budget", defaultBudget, "time for the search")
+	flags.BoolVar(&o.OneKey, "one-key", false, "one Idempotency-Key for the orders of all buyers")
+	flags.StringVar((*string)(&o.Before), "before", "", "`check` before the strategy: "+strings.Join(texts(own.Fronts()), ", "))
+	flags.DurationVar(&o.Budget, "budget", defaultBudget, "time for the search")
 	flags.StringVar(&o.format, "format", "text", "printed format: "+strings.Join(witness.FormatNames(), ", "))
 	flags.BoolVar(&o.verbose, "verbose", false, "every command of the witness, in full")
 	o.output.register(c)
@@ -118,22 +105,19 @@ Exit codes: 0 no schedule has a violation, 1 a violation or a buyer that release
 
 // registerSearch adds the flags of every search.
 func (o *exploreOptions) registerSearch(flags *pflag.FlagSet) {
-	flags.IntVar(&o.buyers, "buyers", 2, "number of buyers, 2 to 8")
+	flags.IntVar(&o.Buyers, "buyers", 2, "number of buyers, 2 to 8")
 	flags.StringSliceVar(&o.events, "events", nil, "`events`: "+explore.EventNames()+", or all")
-	flags.IntVar(&o.maxEvents, "max-events", 0, "maximum events per schedule; 0: all")
-	flags.IntVar(&o.bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
+	flags.IntVar(&o.MaxEvents, "max-events", 0, "maximum events per schedule; 0: all")
+	flags.IntVar(&o.Bound, "bound", -1, "maximum preemptions per schedule; -1: unlimited")
 	showDefault(flags, "bound", "-1; with 3 or more buyers: 2")
-	flags.BoolVar(&o.full, "full", false, "run every schedule to its end, without state merging")
-	flags.BoolVar(&o.first, "first", false, "end at the first violation, not necessarily the shortest")
-	flags.IntVar(&o.schedules, "max-schedules", 0, "maximum schedules; 0: unlimited")
+	flags.BoolVar(&o.Full, "full", false, "run every schedule to its end, without state merging")
+	flags.BoolVar(&o.First, "first", false, "end at the first violation, not necessarily the shortest")
+	flags.IntVar(&o.Schedules, "max-schedules", 0, "maximum schedules; 0: unlimited")
 }
 
 func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	config, err := o.check(c)
 	if err != nil {
-		return err
-	}
-	if err := o.output.check(nil); err != nil {
 		return err
 	}
 	ctx := c.Context()
@@ -215,28 +199,23 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if err != nil {
 		return config, fmt.Errorf("--events: %w", err)
 	}
-	if err := o.checkSearch(c, o.buyers, events); err != nil {
+	if err := o.checkSearch(c, o.Buyers, events); err != nil {
 		return config, err
 	}
 	if err := cmp.Or(rejectFlags(c, needsApp, "app-check", "save", "tries", wipeFlag), checkChoice("instances", o.instances, "own", "shared")); err != nil {
 		return config, err
 	}
-	if c.Flags().Changed("before") && o.before == "" {
+	if c.Flags().Changed("before") && o.Before == "" {
 		return config, fmt.Errorf("--before needs a check; choose from: %s", strings.Join(texts(own.Fronts()), ", "))
 	}
-	if err := product.CheckName(o.product); err != nil {
+	if err := product.CheckName(o.Product); err != nil {
 		return config, fmt.Errorf("--product %w", err)
 	}
-	config = explore.Config{
-		OfStrategy: explore.OfStrategy{
-			Strategy: entry, Stock: o.stock, Units: o.units, Parts: o.parts, Product: o.product, OneKey: o.oneKey, Before: explore.Front(o.before),
-		},
-		Buyers: o.buyers, Events: events, MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Overlap: o.overlap, Shared: o.instances == "shared",
-		Budget: o.budget, Schedules: o.schedules, First: o.first,
-	}
+	config = o.Config
+	config.Strategy, config.Events, config.Shared = entry, events, o.instances == "shared"
 	// Symmetry reduction would lower the printed number of schedules of a complete search. With --overlap, a
 	// server's own choices are not symmetric.
-	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.overlap && (o.first || o.buyers > 2 && o.bound >= 0)
+	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.Overlap && (o.First || o.Buyers > 2 && o.Bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
 	}
@@ -263,12 +242,12 @@ func (o *exploreOptions) agrees(c *cobra.Command, s explore.Schedule) error {
 		name string
 		same bool
 	}{
-		{"buyers", o.buyers == s.Buyers},
-		{"stock", o.stock == s.Stock},
-		{"units", explore.Units(o.units).String() == s.Units.String()},
-		{"parts", o.parts == s.Parts},
+		{"buyers", o.Buyers == s.Buyers},
+		{"stock", o.Stock == s.Stock},
+		{"units", o.Units.String() == s.Units.String()},
+		{"parts", o.Parts == s.Parts},
 		{"instances", (o.instances == "shared") == s.Shared},
-		{"one-key", o.oneKey == s.OneKey},
+		{"one-key", o.OneKey == s.OneKey},
 	} {
 		if flag := c.Flags().Lookup(f.name); flag.Changed && !f.same {
 			return fmt.Errorf("--%s %s contradicts the replay string; leave out the flag", f.name, strings.Trim(flag.Value.String(), "[]"))
@@ -286,19 +265,19 @@ func (o *exploreOptions) checkSearch(c *cobra.Command, buyers int, events []expl
 		return err
 	}
 	switch {
-	case o.budget <= 0:
-		return fmt.Errorf("--budget must be more than 0s (got %s)", o.budget)
-	case o.schedules < 0:
-		return fmt.Errorf("--max-schedules must be 1 or more, or 0 for unlimited (got %d)", o.schedules)
-	case o.maxEvents < 0:
-		return fmt.Errorf("--max-events must be 1 or more, or 0 for all (got %d)", o.maxEvents)
-	case o.maxEvents > 0 && len(events) == 0:
+	case o.Budget <= 0:
+		return fmt.Errorf("--budget must be more than 0s (got %s)", o.Budget)
+	case o.Schedules < 0:
+		return fmt.Errorf("--max-schedules must be 1 or more, or 0 for unlimited (got %d)", o.Schedules)
+	case o.MaxEvents < 0:
+		return fmt.Errorf("--max-events must be 1 or more, or 0 for all (got %d)", o.MaxEvents)
+	case o.MaxEvents > 0 && len(events) == 0:
 		return errors.New("--max-events requires --events")
-	case o.bound < -1:
-		return fmt.Errorf("--bound must be 0 or more, or -1 for unlimited (got %d)", o.bound)
+	case o.Bound < -1:
+		return fmt.Errorf("--bound must be 0 or more, or -1 for unlimited (got %d)", o.Bound)
 	}
 	if buyers > 2 && !c.Flags().Changed("bound") {
-		o.bound = 2
+		o.Bound = 2
 	}
 	return nil
 }

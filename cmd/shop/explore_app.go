@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/program"
 	"github.com/oversell/oversell/internal/explore/target"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -101,13 +99,13 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 		}
 	}
 	if c.Flags().Changed("buyers") {
-		if err := p.SetBuyers(o.buyers); err != nil {
+		if err := p.SetBuyers(o.Buyers); err != nil {
 			return err
 		}
 	} else if again != nil {
 		_ = p.SetBuyers(again.Buyers) // Fits reports a number that does not fit
 	}
-	o.overlap = o.overlap || again != nil && again.Overlap
+	o.Overlap = o.Overlap || again != nil && again.Overlap
 	config, err := o.checkApp(c, p)
 	if err != nil {
 		return err
@@ -215,16 +213,15 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	if err := cmp.Or(checkRange("tries", o.app.tries, 1, target.MaxTries), o.checkFiles()); err != nil {
 		return config, err
 	}
-	if err := p.CheckOverlap(); o.overlap && err != nil {
+	if err := p.CheckOverlap(); o.Overlap && err != nil {
 		return config, err
 	}
-	config = explore.Config{
-		OfProgram: explore.OfProgram{
-			Program: p.Name, Again: o.app.command(), Split: o.overlap, Reduce: !o.full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
-		},
-		Buyers: len(p.Buyers), Events: events, MaxEvents: o.maxEvents, Bound: o.bound, Full: o.full, Shared: p.Shared != "" || p.Attach != nil,
-		Budget: o.budget, Schedules: o.schedules, First: o.first,
+	config = o.Config
+	config.OfStrategy, config.Overlap = explore.OfStrategy{}, false
+	config.OfProgram = explore.OfProgram{
+		Program: p.Name, Again: o.app.command(), Split: o.Overlap, Reduce: !o.Full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
 	}
+	config.Buyers, config.Events, config.Shared = len(p.Buyers), events, p.Shared != "" || p.Attach != nil
 	return config, nil
 }
 
@@ -248,17 +245,8 @@ func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *e
 		return false, nil
 	}
 	fmt.Fprintln(o.notes(c), result)
-	result.Witness.Verbose = o.verbose
-	d, err := o.origin().Replayed(result.Witness)
-	if err == nil {
-		err = report.Save(o.output.files, d, c.OutOrStdout())
-	}
-	if err == nil && (result.StillBreaks() || o.format != "text") { // otherwise the line printed above says all
-		err = printAs(o.format, c.OutOrStdout(), witness.Document{
-			Title: "shop explore --app " + filepath.Base(o.app.file), Summary: "A saved schedule, run again.", Buyers: len(result.Witness.Outcomes),
-			Broken: witness.Found{Witness: result.Witness}, Data: result.Witness,
-		})
-	}
+	prints := result.StillBreaks() || o.format != "text" // otherwise the line printed above says all
+	err = o.writeReplay(c, result.Witness, "A saved schedule, run again.", prints)
 	if err == nil && result.StillBreaks() {
 		err = &exitError{exitBroken, ""}
 	}

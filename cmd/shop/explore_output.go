@@ -19,28 +19,27 @@ func (o *exploreOptions) runAgain(c *cobra.Command, x *explore.Explorer) error {
 	if err != nil {
 		return err
 	}
-	found.Verbose = o.verbose
-	d := witness.Document{
-		Title: "shop explore " + o.subject(), Summary: "One schedule, run again.", Buyers: len(found.Outcomes),
-		Broken: witness.Found{Witness: found}, Data: found,
+	if err := o.writeReplay(c, found, "One schedule, run again.", true); err != nil || !found.Broken() {
+		return err
 	}
+	return cmp.Or(o.save(c, x, found), error(&exitError{exitBroken, ""}))
+}
+
+// writeReplay writes a schedule that was run again to every file and, if prints is true, to standard output.
+func (o *exploreOptions) writeReplay(c *cobra.Command, w *explore.Witness, summary string, prints bool) error {
+	w.Verbose = o.verbose
+	page, err := o.origin().Replayed(w)
+	if err == nil {
+		err = report.Save(o.output.files, page, c.OutOrStdout())
+	}
+	if err != nil || !prints {
+		return err
+	}
+	d := witness.Document{Title: "shop explore " + o.subject(), Summary: summary, Buyers: len(w.Outcomes), Broken: witness.Found{Witness: w}, Data: w}
 	if o.format == "html" { // a reader of the page does not see the command
-		d.Broken.Replay = o.again(found)
+		d.Broken.Replay = o.again(w)
 	}
-	page, err := o.origin().Replayed(found)
-	if err != nil {
-		return err
-	}
-	if err := cmp.Or(report.Save(o.output.files, page, c.OutOrStdout()), printAs(o.format, c.OutOrStdout(), d)); err != nil {
-		return err
-	}
-	if !found.Broken() {
-		return nil
-	}
-	if err := o.save(c, x, found); err != nil {
-		return err
-	}
-	return &exitError{exitBroken, ""}
+	return printAs(o.format, c.OutOrStdout(), d)
 }
 
 // notes returns the writer for lines that are not the result: standard error if standard output has

@@ -25,9 +25,6 @@ processes may run it at the same time.`,
   shop migrate --db postgres://owner:secret@db:5432/shop`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if err := out.check(nil); err != nil {
-				return err
-			}
 			config, err := engines.config(c, lockstrategy.DefaultSettings())
 			if err != nil {
 				return err

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// output writes a command's result. Every command with a result has its flags.
+// output writes a command's result. Every command with a result has its flags, which are checked before it runs.
 type output struct {
 	json  bool          // JSON on standard output instead of the text
 	paths []string      // values of --report, until check reads them
@@ -27,6 +27,7 @@ func (o *output) register(c *cobra.Command) {
 		flags.BoolVar(&o.json, "json", false, "JSON on standard output")
 		o.registerReport(flags)
 	})
+	c.PreRunE = func(*cobra.Command, []string) error { return o.check(nil) }
 }
 
 func (o *output) registerReport(flags *pflag.FlagSet) {

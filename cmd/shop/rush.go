@@ -77,9 +77,6 @@ func (o *rushOptions) run(c *cobra.Command) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	if err := o.output.check(nil); err != nil {
-		return err
-	}
 	o.Shops = o.shops.Config
 	o.StrikeTimes()
 	var config engine.Config

@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net/netip"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +20,6 @@ type serveOptions struct {
 	shops      shopFlags
 	addr       string
 	level      string
-	conns      int
 	failpoints bool
 }
 
@@ -47,7 +43,7 @@ SHOP_ADMIN_TOKEN. Behind a proxy that sends reads to replicas, add --sold-out-ch
 	preset := cmp.Or(os.Getenv("SHOP_ADDR"), "127.0.0.1:8080")
 	flags.StringVar(&o.addr, "addr", preset, "listen `address`; port 0: any free port [SHOP_ADDR]")
 	flags.StringArrayVar(&o.shops.Hosts, "allowed-host", nil, "further host `name` for requests; repeatable")
-	flags.IntVar(&o.conns, "max-conns", 10_000, "maximum open connections; a further one closes the longest-idle one")
+	flags.IntVar(&o.shops.MaxConnections, "max-conns", 10_000, "maximum open connections; a further one closes the longest-idle one")
 	flags.BoolVar(&o.failpoints, "failpoints", false, "commands on stdin and the history on stdout, for shop verify")
 	_ = flags.MarkHidden("failpoints") // fails only for an unknown flag
 	flags.StringVar(&o.level, "log-level", "info", "minimum log `level`: debug, info, warn or error")
@@ -63,7 +59,10 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 	if err := o.shops.validate(); err != nil {
 		return err
 	}
-	if err := errors.Join(checkHosts(o.shops.Hosts), checkConnections(o.conns, c.Flags().Changed("max-conns"))); err != nil {
+	if err := errors.Join(web.CheckHosts(o.shops.Hosts), checkRange("max-conns", o.shops.MaxConnections, 1, 1_000_000)); err != nil {
+		return err
+	}
+	if err := web.CheckConnections(o.shops.MaxConnections); c.Flags().Changed("max-conns") && err != nil {
 		return err
 	}
 	config, err := o.engines.config(c, o.shops.Settings)
@@ -89,28 +88,9 @@ func (o *serveOptions) run(c *cobra.Command) (err error) {
 		log.Warn(why)
 	}
 	shop := o.shops.Config
-	shop.MaxConnections, shop.Sender, shop.Games = web.Affordable(o.conns), trial.Stage{Engine: e, Shops: shop, Conns: defaultConns}, newGames()
+	shop.Sender, shop.Games = trial.Stage{Engine: e, Shops: shop, Conns: defaultConns}, newGames()
 	defer shop.Games.Close()
 	return web.New(e, shop, log).Serve(c.Context(), o.addr, os.Getenv("SHOP_ADMIN_TOKEN"), c.OutOrStdout())
-}
-
-func checkHosts(names []string) error {
-	for _, name := range names {
-		if _, err := netip.ParseAddr(name); err == nil {
-			continue
-		}
-		if name == "" || len(name) > 253 || strings.ContainsAny(name, "/:*[]@ \t\r\n,?#") {
-			return fmt.Errorf("--allowed-host must be a name such as shop.example, without scheme, port and wildcard (got %q)", name)
-		}
-	}
-	return nil
-}
-
-func checkConnections(most int, given bool) error {
-	if can := web.Affordable(most); given && can < most && most <= 1_000_000 {
-		return fmt.Errorf("--max-conns must be at most %d (got %d): this process can open only %d files; raise the limit with ulimit -n", can, most, web.OpenFiles())
-	}
-	return checkRange("max-conns", most, 1, 1_000_000)
 }
 
 func newLogger(w io.Writer, level string) (*slog.Logger, error) {

@@ -64,8 +64,9 @@ Exit codes: 0 every cell that ran is as promised, 1 a promise is broken or some 
 or no cell judged, 3 a result is inconclusive.`,
 		Example: `  shop verify --engine local --strategy redis,fenced --fault pause,redis-restart
   shop verify --quick --report verify.xml`,
-		Args: noArguments,
-		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
+		Args:    noArguments,
+		PreRunE: func(*cobra.Command, []string) error { return o.output.check(map[string]string{"history": o.history}) },
+		RunE:    func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.strategies, "strategy", []string{"all"}, strategyUsage)
@@ -132,16 +133,9 @@ func (o *verifyOptions) run(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(map[string]string{"history": o.history}); err != nil {
-		return err
-	}
 	progress := newProgress(c.ErrOrStderr())
-	var names []string
-	for _, s := range strategies {
-		names = append(names, s.Name)
-	}
 	cells := verify.Config{
-		Command: typed(c), Strategies: strategies, Faults: faults, Conns: defaultConns, Needs: lockstrategy.LockServers(names...),
+		Command: typed(c), Strategies: strategies, Faults: faults, Conns: defaultConns,
 		Ended: o.ended(c, progress), Progress: progress.show, Warn: warnTo(c.ErrOrStderr()),
 		SoldOutCheck: o.soldOut, Admission: o.admission == adaptive,
 	}
@@ -244,11 +238,7 @@ func (o *verifyOptions) rows() ([]verify.Strategy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, s := range known {
-		names = append(names, s.Name)
-	}
-	chosen, err := choose("strategy", o.strategies, names, "shop strategies")
+	chosen, err := choose("strategy", o.strategies, lockstrategy.Names(), "shop strategies")
 	if err != nil {
 		return nil, err
 	}

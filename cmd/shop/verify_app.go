@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/app"
-	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/program"
 )
 
@@ -41,7 +39,7 @@ func (a *verifyAppFlags) register(c *cobra.Command) {
 
 // runApp verifies a program: it searches every schedule, and then sends bursts.
 func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
-	search := exploreOptions{app: o.app.appFlags, events: o.app.events, budget: o.app.budget, bound: -1, format: "text"}
+	search := exploreOptions{Config: explore.Config{Budget: o.app.budget, Bound: -1}, app: o.app.appFlags, events: o.app.events, format: "text"}
 	p, err := o.app.load(c)
 	if err != nil {
 		return err
@@ -57,10 +55,9 @@ func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	if len(p.Never) == 0 {
 		return errors.New("verify --app sends bursts, which have too many orders to compare: list rules in `never` of the file, or use shop explore --app, which needs none")
 	}
-	if err := o.output.check(nil); err != nil {
-		return err
-	}
-	r, err := o.verifyApp(c, p, config, rounds)
+	progress := newProgress(c.ErrOrStderr())
+	r, err := program.Verify(c.Context(), p, config, program.Bursts{Buyers: o.app.buyers, Rounds: rounds}, progress.show)
+	progress.clear()
 	if err != nil && r.Explore.Runs == 0 { // there is no result to report
 		return err
 	}
@@ -94,25 +91,4 @@ func (o *verifyOptions) rushRounds(c *cobra.Command) (rounds int, _ error) {
 		checkRange("rush-buyers", o.app.buyers, minRushBuyers, maxRushBuyers),
 		checkRange("repeat", rounds, 1, maxRepeat),
 	)
-}
-
-// verifyApp runs the search and the bursts. With an error it also returns the results so far.
-func (o *verifyOptions) verifyApp(c *cobra.Command, p *app.App, config explore.Config, rounds int) (r findings.Program, err error) {
-	ctx := c.Context()
-	opened, err := program.Open(ctx, p, config)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
-	progress := newProgress(c.ErrOrStderr())
-	explorer, err := opened.Begin(ctx, &config, progress.show)
-	if err != nil {
-		return r, err
-	}
-	defer progress.clear()
-	if r.Explore, err = program.Search(ctx, explorer, config); err != nil || ctx.Err() != nil {
-		return r, err
-	}
-	r.Rush, err = opened.Rush(ctx, o.app.buyers, rounds, progress.show)
-	return r, err
 }

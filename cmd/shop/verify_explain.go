@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,13 +32,9 @@ func (o *verifyOptions) explainCell(c *cobra.Command) (err error) {
 	if path == "" {
 		return errors.New("no result in " + matrixResults + "; run make verify, or give --from the file of a shop verify --report FILE.json")
 	}
-	text, err := os.ReadFile(path)
+	report, err := verify.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("--from: %w; write one with: shop verify --report FILE.json", err)
-	}
-	report, err := verify.Read(text)
-	if err != nil {
-		return fmt.Errorf("--from %s: %w; write one with: shop verify --report FILE.json", path, err)
 	}
 	cell, err := report.Cell(o.explain)
 	if err != nil {

@@ -39,18 +39,8 @@ func (o *verifyOutput) register(c *cobra.Command) {
 
 // typed returns the command as the user typed it, without the flags of its output.
 func typed(c *cobra.Command) string {
-	text := c.CommandPath()
-	c.Flags().Visit(func(f *pflag.Flag) {
-		value := " " + strings.Trim(f.Value.String(), "[]")
-		switch {
-		case slices.Contains([]string{"report", "json", "junit", "markdown", "html", "history"}, f.Name):
-			return
-		case f.Value.Type() == "bool":
-			value = strings.TrimSuffix("="+f.Value.String(), "=true")
-		}
-		text += " --" + f.Name + value
-	})
-	return text
+	ofOutput := []string{"report", "json", "junit", "markdown", "html", "history"}
+	return c.CommandPath() + given(c.Flags(), slices.DeleteFunc(flagNames(c.Flags()), func(name string) bool { return slices.Contains(ofOutput, name) }))
 }
 
 func (o *verifyOutput) check(others map[string]string) error {

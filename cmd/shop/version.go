@@ -21,9 +21,6 @@ operating system. A build in a clone names its commit and any uncommitted change
   shop version --json`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := out.check(nil); err != nil {
-				return err
-			}
 			b := version.Current()
 			return out.write(c, report.Document{
 				Command: c.CommandPath(), Title: "The build of the program", Lead: b.Version, Value: b,

@@ -2,6 +2,7 @@ package web
 
 import (
 	linked "container/list"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -142,10 +143,18 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// Affordable returns the parameter `most`, but no more than three quarters of the number of files that
+// CheckConnections returns an error if this process cannot open files for so many connections.
+func CheckConnections(most int) error {
+	if can := affordable(most); can < most {
+		return fmt.Errorf("--max-conns must be at most %d (got %d): this process can open only %d files; raise the limit with ulimit -n", can, most, openFiles())
+	}
+	return nil
+}
+
+// affordable returns the parameter `most`, but no more than three quarters of the number of files that
 // this process may open. The other files are reserved for connections to servers and for logs.
-func Affordable(most int) int {
-	if files := OpenFiles(); files > 0 {
+func affordable(most int) int {
+	if files := openFiles(); files > 0 {
 		return min(most, files/4*3)
 	}
 	return most

@@ -2,5 +2,5 @@
 
 package web
 
-// OpenFiles returns 0: this system has no limit to query.
-func OpenFiles() int { return 0 }
+// openFiles returns 0: this system has no limit to query.
+func openFiles() int { return 0 }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// OpenFiles returns how many files this process may open, or 0 if that is unknown. Go raises the
+// openFiles returns how many files this process may open, or 0 if that is unknown. Go raises the
 // soft limit to the hard one at the start.
-func OpenFiles() int {
+func openFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0

@@ -12,6 +12,19 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
+// CheckHosts returns an error for the first name that the Host of a request cannot have.
+func CheckHosts(names []string) error {
+	for _, name := range names {
+		if _, err := netip.ParseAddr(name); err == nil {
+			continue
+		}
+		if name == "" || len(name) > 253 || strings.ContainsAny(name, "/:*[]@ \t\r\n,?#") {
+			return fmt.Errorf("--allowed-host must be a name such as shop.example, without scheme, port and wildcard (got %q)", name)
+		}
+	}
+	return nil
+}
+
 // onlyKnownHosts refuses requests whose Host is not a name of this shop. On a loopback address
 // no token is needed. An attacker's page could let its own name resolve to 127.0.0.1 and restock
 // from the user's browser, which would consider page and shop the same origin (DNS rebinding). The

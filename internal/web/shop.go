@@ -31,7 +31,7 @@ import (
 type Config struct {
 	Settings       lockstrategy.Settings
 	MaxInflight    int            // concurrent buys; further ones are answered busy
-	MaxConnections int            // concurrent connections; 0: unlimited
+	MaxConnections int            // concurrent connections, as many as this process can open files for; 0: unlimited
 	SoldOutCheck   bool           // answer buyers of a sold-out product before a strategy takes a lock
 	Admission      bool           // answer busy at once if a buyer could not be served in time
 	Hosts          []string       // further names that the Host of a request may have
@@ -61,7 +61,7 @@ type Shop struct {
 // New returns a shop with every strategy that the engine can run.
 func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	s := &Shop{
-		config: c, engine: e, log: log, connections: newConnections(c.MaxConnections), silence: 2 * time.Second,
+		config: c, engine: e, log: log, connections: newConnections(affordable(c.MaxConnections)), silence: 2 * time.Second,
 		watch: &watcher{metrics: newMetrics(), hub: live.NewHub(soldTells), failpoints: c.Failpoints},
 	}
 	if c.Sender != nil {

@@ -45,7 +45,7 @@ type setup struct {
 func startServe(t *testing.T, on engine.Config, change ...func(*setup)) (url string) {
 	t.Helper()
 	s := setup{on: on, addr: "127.0.0.1:0", Config: Config{
-		Settings: lockstrategy.DefaultSettings(), MaxInflight: 2_000, SoldOutCheck: true, Admission: true, MaxConnections: Affordable(10_000),
+		Settings: lockstrategy.DefaultSettings(), MaxInflight: 2_000, SoldOutCheck: true, Admission: true, MaxConnections: 10_000,
 	}}
 	for _, c := range change {
 		c(&s)

@@ -120,8 +120,29 @@ func Events(names []string) ([]explore.Event, error) {
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// Rush sends bursts of buyers. If a burst fails, Rush returns the error and the earlier bursts.
-func (p *Program) Rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
+// Bursts are the bursts of Verify.
+type Bursts struct{ Buyers, Rounds int }
+
+// Verify runs the search, and then sends bursts. With an error it also returns the results so far.
+func Verify(ctx context.Context, a *app.App, config explore.Config, bursts Bursts, progress func(format string, args ...any)) (r findings.Program, err error) {
+	p, err := Open(ctx, a, config)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	x, err := p.Begin(ctx, &config, progress)
+	if err != nil {
+		return r, err
+	}
+	if r.Explore, err = Search(ctx, x, config); err != nil || ctx.Err() != nil {
+		return r, err
+	}
+	r.Rush, err = p.rush(ctx, bursts.Buyers, bursts.Rounds, progress)
+	return r, err
+}
+
+// rush sends bursts of buyers. If a burst fails, it returns the error and the earlier bursts.
+func (p *Program) rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
 	begun, n, broken := time.Now(), 0, 0
 	progress("%s: a rush", p.app.Name)
 	crowds, err := p.Runner.Rush(ctx, buyers, rounds, func(c target.Crowd) {

@@ -16,13 +16,17 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// Read returns the report in a JSON file of verify.
-func Read(text []byte) (r Report, err error) {
+// ReadFile returns the report in a JSON file of verify.
+func ReadFile(path string) (r Report, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return r, err
+	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, fmt.Errorf("not a JSON report of shop verify: %w", err)
+		return r, fmt.Errorf("%s: not a JSON report of shop verify: %w", path, err)
 	}
 	if len(r.Cells) == 0 {
-		return r, errors.New("not a JSON report of shop verify: it has no cells")
+		return r, errors.New(path + ": not a JSON report of shop verify: it has no cells")
 	}
 	return r, nil
 }

@@ -35,7 +35,11 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 		return nil
 	}
 	defer explore.OneProcessor(on.Name == engine.Local)()
-	on.Wait, on.Conns, on.Needs = explore.DatabaseWait, r.Conns, r.Needs
+	var names []string
+	for _, s := range r.Strategies {
+		names = append(names, s.Name)
+	}
+	on.Wait, on.Conns, on.Needs = explore.DatabaseWait, r.Conns, lockstrategy.LockServers(names...)
 	var e *engine.Engine
 	defer func() {
 		if e != nil {

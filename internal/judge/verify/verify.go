@@ -73,8 +73,7 @@ type Config struct {
 	Command    string     // command line for the report
 	Strategies []Strategy // the rows
 	Faults     []promise.Condition
-	Conns      int      // connections of each process to the database
-	Needs      []string // lock servers that the explorer's private servers include; nil: all
+	Conns      int // connections of each process to the database
 
 	SoldOutCheck bool // the shops run the sold-out check before each strategy
 	Admission    bool // the shops run the admission control before each strategy

@@ -90,6 +90,11 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 	for i, all := range rounds {
 		r.Points = append(r.Points, Of(strategies[i/len(c.Clients)], c.Clients[i%len(c.Clients)], all))
 	}
+	for _, entry := range lockstrategy.All() {
+		if slices.Contains(strategies, entry.Name) && len(entry.Breaks(r.Database)) > 0 {
+			r.Unsafe = append(r.Unsafe, entry.Name)
+		}
+	}
 	r.Took = time.Since(r.Started)
 	return r, nil
 }

@@ -14,11 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/trial"
 )
 
-// CheckFolder says in one line what is missing from a learner's folder.
-func CheckFolder(ctx context.Context, e exercises.Exercise, language, dir string) error {
-	if language != "" { // the function In has found the file already
-		return nil
-	}
+// checkFolder says in one line what is missing from the folder of a learner who writes Go.
+func checkFolder(ctx context.Context, e exercises.Exercise, dir string) error {
 	missing := e.LearnersFile("")
 	if _, err := os.Stat(filepath.Join(dir, AppFile)); err == nil {
 		var files []string

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/exercises"
@@ -16,8 +17,19 @@ import (
 // notes is the file with the part of a task that is specific to a language.
 const notes = "NOTES.md"
 
-// NotIn returns the error for a language in which an exercise is unavailable.
-func NotIn(e exercises.Exercise, language string) error {
+// Solution returns the files of the reference solution by their names; language "go" is Go.
+func Solution(e exercises.Exercise, language string) (map[string]string, error) {
+	switch {
+	case language == "go":
+		return e.Files("solution")
+	case !slices.Contains(e.LanguageNames(), language):
+		return nil, notIn(e, language)
+	}
+	return e.Files(language + "/solution")
+}
+
+// notIn returns the error for a language in which an exercise is unavailable.
+func notIn(e exercises.Exercise, language string) error {
 	there := append([]string{"go"}, e.LanguageNames()...)
 	return nearest.Unknown(fmt.Sprintf("language of exercise %d", e.Number), language, there, "")
 }
@@ -71,7 +83,7 @@ func startReference(ctx context.Context, e exercises.Exercise, dir, language, le
 
 func foreignContent(e exercises.Exercise, language string, all map[string]string) error {
 	if _, ok := e.Languages[language]; !ok {
-		return NotIn(e, language)
+		return notIn(e, language)
 	}
 	shared, err := exercises.Shared(language)
 	own, err2 := e.Files(language)

@@ -14,9 +14,17 @@ import (
 // yours is the name of the learner's code among a judge's sources.
 const yours = "yours"
 
-// Check compiles the code in dir and judges it. It calls the function told as each part begins. An
-// error means bad input: compiler errors, or a folder without an exercise.
-func Check(ctx context.Context, e exercises.Exercise, dir string, faults bool, told func(string)) (r Result, err error) {
+// Check judges the code in dir; language "" is Go. It calls the function told as each part begins. An error means bad
+// input: compiler errors, or a folder without an exercise.
+func Check(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (Result, error) {
+	if language != "" {
+		return checkProgram(ctx, e, language, dir, faults, told)
+	}
+	return checkCode(ctx, e, dir, faults, told)
+}
+
+// checkCode compiles Go code and judges it.
+func checkCode(ctx context.Context, e exercises.Exercise, dir string, faults bool, told func(string)) (r Result, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return r, err
 	}

@@ -23,9 +23,8 @@ import (
 // programWithin limits each search of a learner's program.
 const programWithin = 2 * time.Minute
 
-// CheckProgram judges a program in another language by controlling its connections. It calls the
-// function told with the name of each step.
-func CheckProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
+// checkProgram judges a program in another language by controlling its connections.
+func checkProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
 	if faults {
 		return r, errors.New("--engine local works only for Go; other languages always use private servers")
 	}

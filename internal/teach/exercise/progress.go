@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/internal/judge/report"
@@ -39,8 +40,19 @@ func LoadProgress() (p Progress, _ error) {
 	return p, nil
 }
 
-// On returns the language in which an exercise was solved, or "".
-func (p Progress) On(e exercises.Exercise) string { return p.solved[e.Folder] }
+// Table lists exercises, and the language in which each was solved.
+func (p Progress) Table(all []exercises.Exercise) report.Table {
+	t := report.Table{Columns: report.Columns("", "EXERCISE", "MINUTES", "SOLVED")}
+	t.Columns[0].Numbers, t.Columns[2].Numbers = true, true
+	for _, e := range all {
+		title := e.Title
+		if languages := e.LanguageNames(); len(languages) > 0 {
+			title += " (also for " + strings.Join(languages, ", ") + ")"
+		}
+		t.Rows = append(t.Rows, report.Texts(fmt.Sprint(e.Number), title, fmt.Sprint(e.Minutes), p.solved[e.Folder]))
+	}
+	return t
+}
 
 // Solved records that an exercise was solved.
 func (p Progress) Solved(e exercises.Exercise, language string) error {

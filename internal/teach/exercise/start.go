@@ -120,8 +120,8 @@ func emptied(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// In returns the exercise of a folder and its language; "" is Go.
-func In(dir string) (e exercises.Exercise, language string, _ error) {
+// In returns the exercise of a folder and its language; "" is Go. The error says in one line what is missing.
+func In(ctx context.Context, dir string) (e exercises.Exercise, language string, _ error) {
 	text, err := os.ReadFile(filepath.Join(dir, marker))
 	if err != nil {
 		return e, "", fmt.Errorf("%s has no %s, so it is not an exercise; create one with: shop exercise start N DIR", dir, marker)
@@ -134,5 +134,5 @@ func In(dir string) (e exercises.Exercise, language string, _ error) {
 			return e, name, nil
 		}
 	}
-	return e, "", nil
+	return e, "", checkFolder(ctx, e, dir)
 }

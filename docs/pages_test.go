@@ -156,6 +156,7 @@ func TestGlossary(t *testing.T) {
 	if command == nil || output == nil {
 		t.Fatal("the page has no command, or no output")
 	}
+	tier.Test(t, "it starts the shop for the example")
 	if out := outputOf(t, command[1], shoptest.Broken); !strings.HasSuffix(out, output[1]) {
 		t.Errorf("got\n%s\nwant at the end\n%s", out, output[1])
 	}

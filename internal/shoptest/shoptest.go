@@ -55,10 +55,13 @@ var raceFlags = []string{
 }
 
 // built returns the program that the variable names, or else builds it into bin/. It replaces an older
-// program in one step, since another test may be running the older one.
+// program in one step, since another test may be running the older one. make quick has no time for the build.
 func built(variable, name string, flags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return filepath.Abs(path)
+	}
+	if tier.Quick() {
+		return "", errors.New("make quick builds no shop: the test needs a line tier.Test")
 	}
 	folder, err := root()
 	if err != nil {

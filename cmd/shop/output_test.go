@@ -186,8 +186,8 @@ func TestProof(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]string{
 		"explore conditional":                                     "what exit code 0 proves: " + report.Proof("explore"),
-		"verify --quick --strategy queue":                         "exit code 0 does not cover any fault (only --engine local injects them); what it proves: " + report.Proof("verify"),
-		"verify --strategy queue --fault rush,crash":              "exit code 0 does not cover any fault (only --engine local injects them), nor the 1 left out; what it proves: " + report.Proof("verify"),
+		"verify --strategy conditional --fault explore":           "exit code 0 does not cover any fault (only --engine local injects them); what it proves: " + report.Proof("verify"),
+		"verify --strategy conditional --fault explore,crash":     "exit code 0 does not cover any fault (only --engine local injects them), nor the 1 left out; what it proves: " + report.Proof("verify"),
 		"explore conditional --max-schedules 1":                   "",
 		"explore conditional --json":                              "",
 		"explore conditional --format mermaid":                    "",

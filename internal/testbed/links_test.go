@@ -71,6 +71,7 @@ func TestLinks(t *testing.T) {
 
 // TestLead: a process reaches each lock server through its own link, and other servers directly.
 func TestLead(t *testing.T) {
+	tier.Test(t, "the other tests here need servers, and make quick links none of them")
 	t.Parallel()
 	links := Links{{Addr: "link:1", Server: "redis:1"}, {Addr: "link:2", Server: "etcd:1"}}
 	given := engine.Config{Zookeeper: []string{"elsewhere:1"}, Etcd: []string{"etcd:1"}, Detours: engine.Detours{"a:1": "b:1"}}

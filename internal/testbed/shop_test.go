@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // echoShop is the environment variable that makes this test program a shop. The shop writes each command that
@@ -113,6 +114,7 @@ func TestShopFails(t *testing.T) {
 
 // TestCommand: unset flags are omitted, except the sold-out check and admission control.
 func TestCommand(t *testing.T) {
+	tier.Test(t, "the other tests here need servers, and make quick links none of them")
 	t.Parallel()
 	for _, c := range []struct {
 		command Command

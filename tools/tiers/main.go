@@ -1,6 +1,7 @@
 // Command tiers lists which tests each of make quick, make test and make soak runs, as a page:
 //
 //	go run -C tools ./tiers > docs/reference/tests.md
+//	go run -C tools ./tiers slow                        the packages of which make quick runs no test
 //
 // It reads the calls of package tier, and the calls that start servers, in the source of the tests.
 package main
@@ -62,6 +63,14 @@ func main() {
 				tests[i].soak = otherModule
 			}
 		}
+	}
+	if len(os.Args) > 1 {
+		for _, name := range slices.Sorted(maps.Keys(packages)) {
+			if !slices.ContainsFunc(packages[name], func(t test) bool { return t.soak == "" && !t.servers }) {
+				fmt.Println(path.Join("github.com/oversell/oversell", name))
+			}
+		}
+		return
 	}
 	print(packages)
 }

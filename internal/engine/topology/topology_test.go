@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // TestOnConnAsk: while a slot moves, a script whose key has already moved runs on the new server.
@@ -55,6 +56,7 @@ func TestOnConnAsk(t *testing.T) {
 // TestWaitIsBounded: a server that does not answer WAIT delays a caller no longer than the client's
 // read time-out.
 func TestWaitIsBounded(t *testing.T) {
+	tier.Test(t, "the other tests here need servers, and make quick links none of them")
 	t.Parallel()
 	addr := localservertest.Serve(t, func(conn net.Conn) {
 		buffer := make([]byte, 1<<10)

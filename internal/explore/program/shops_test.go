@@ -86,6 +86,7 @@ func TestBetterAuth(t *testing.T) {
 // TestShopScripts: the scripts of examples/ exit with the code of the tool and delete their folder,
 // even after an interrupt. Without the tool, they install nothing. Stand-ins replace the tool and npm.
 func TestShopScripts(t *testing.T) {
+	tier.Test(t, "the other tests here need servers, and make quick links none of them")
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("sh is not installed")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/tier"
 )
 
 // deaf sells correctly and does not notice that its buyer has hung up.
@@ -30,6 +31,7 @@ func (s selfish) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 // TestCancelIsCaught: a strategy fails the suite if it sells to a buyer that hung up inside the
 // section, whether or not it reports the sale.
 func TestCancelIsCaught(t *testing.T) {
+	tier.Test(t, "one test, whose program takes longer to link than to run")
 	for name, c := range map[string]struct {
 		wrap   func(purchase.Strategy) purchase.Strategy
 		reason string

@@ -40,7 +40,8 @@ func (d *mysqlConnections) Blocks() bool { return true }
 // even before the server has checked for a deadlock, which may end that wait. The server's counter of waits includes a
 // wait only after the check (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it also counts
 // a transaction that got the lock, or was chosen as victim, until its thread wakes. So the waits count as real if the
-// counter is at least their number, and they are the same before and after.
+// counter is at least their number, and they are the same before and after. A larger counter does not reject them:
+// MySQL decrements it without a lock (lock_wait_suspend_thread), so after a lost decrement it stays too high for ever.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted || named {

@@ -77,8 +77,11 @@ func (l *Link) Redirect(server string) error {
 
 // Silence drops all traffic in both directions, like a network partition. Connections stay open.
 func (l *Link) Silence() error {
-	return errors.Join(l.addToxic("timeout", "upstream", 0, 0), l.addToxic("timeout", "downstream", 0, 0))
+	return errors.Join(l.addToxic("timeout", "upstream", 0, 0), l.Mute())
 }
+
+// Mute drops all answers. Requests still reach the server. Connections stay open.
+func (l *Link) Mute() error { return l.addToxic("timeout", "downstream", 0, 0) }
 
 // Delay delays each answer.
 func (l *Link) Delay(by, jitter time.Duration) error {
@@ -90,7 +93,7 @@ func (l *Link) DelayBothWays(by, jitter time.Duration) error {
 	return errors.Join(l.addToxic("latency", "upstream", by, jitter), l.Delay(by, jitter))
 }
 
-// Heal undoes Silence and Delay.
+// Heal undoes Silence, Mute and Delay.
 func (l *Link) Heal(ctx context.Context) { l.proxy.Toxics.ResetToxics(ctx) }
 
 func (l *Link) addToxic(kind, stream string, by, jitter time.Duration) error {

@@ -69,6 +69,9 @@ func (ls Links) Mend() error { return ls.each((*Link).Mend) }
 // Silence drops all traffic, until Heal.
 func (ls Links) Silence() error { return ls.each((*Link).Silence) }
 
+// Mute drops all answers, until Heal.
+func (ls Links) Mute() error { return ls.each((*Link).Mute) }
+
 // Delay delays each answer, until Heal.
 func (ls Links) Delay(by, jitter time.Duration) error {
 	return ls.each(func(l *Link) error { return l.Delay(by, jitter) })

@@ -15,6 +15,8 @@ type Database interface {
 	Start() error    // restarts the server
 	Kill() error
 	Signal(sig os.Signal) error
+	Freeze() error // stops it with SIGSTOP
+	Thaw() error
 }
 
 // A DatabaseServer is a kind of database that this package can start. Each has a file, and a line in

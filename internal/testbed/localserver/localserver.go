@@ -217,17 +217,27 @@ func (p *Process) Stop(timeout time.Duration) error {
 }
 
 // Freeze stops the process with SIGSTOP, which it cannot ignore, and returns when every thread has
-// stopped. Its children continue. Freeze returns nil if the process has already ended, and an error if
+// stopped. It stops children in sessions of their own too, and no others. Freeze returns nil if the process has already ended, and an error if
 // it does not stop within 10 s.
 func (p *Process) Freeze() error {
 	if err := p.Signal(sigStop); err != nil {
 		return err
 	}
-	return awaitStop(p.cmd.Process.Pid)
+	if err := awaitStop(p.cmd.Process.Pid); err != nil || !p.childrenOwnSessions {
+		return err
+	}
+	return signalChildren(p.cmd.Process, sigStop)
 }
 
 // Thaw lets a frozen process continue.
-func (p *Process) Thaw() error { return p.Signal(sigCont) }
+func (p *Process) Thaw() error {
+	if p.childrenOwnSessions {
+		if err := signalChildren(p.cmd.Process, sigCont); err != nil {
+			return err
+		}
+	}
+	return p.Signal(sigCont)
+}
 
 // findProgram returns the path of the first of names that is in PATH, or in a folder where Debian or
 // Homebrew keeps servers. If there is none, it returns ErrMissing with the install command.

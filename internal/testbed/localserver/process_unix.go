@@ -4,6 +4,7 @@ package localserver
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,16 +40,40 @@ func killSessions(p *os.Process) (killed []int) {
 	if p.Signal(syscall.SIGSTOP) != nil || awaitStop(p.Pid) != nil {
 		return nil
 	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.Pid, p.Pid)) // Linux
-	if err != nil {
-		children, _ = exec.Command("pgrep", "-P", strconv.Itoa(p.Pid)).Output()
-	}
-	for _, child := range strings.Fields(string(children)) {
-		if pid, err := strconv.Atoi(child); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+	for _, pid := range children(p) {
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
 			killed = append(killed, pid)
 		}
 	}
 	return killed
+}
+
+// signalChildren stops or continues the children of p, which must be stopped.
+func signalChildren(p *os.Process, signal syscall.Signal) error {
+	var errs []error
+	for _, pid := range children(p) {
+		switch err := syscall.Kill(pid, signal); {
+		case errors.Is(err, syscall.ESRCH): // it has just ended
+		case err == nil && signal == sigStop:
+			errs = append(errs, awaitStop(pid))
+		default:
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func children(p *os.Process) (pids []int) {
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.Pid, p.Pid)) // Linux
+	if err != nil {
+		list, _ = exec.Command("pgrep", "-P", strconv.Itoa(p.Pid)).Output()
+	}
+	for _, child := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(child); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // awaitStop waits until every thread of a process has stopped or ended. The kernel delivers SIGSTOP after

@@ -22,6 +22,8 @@ func killGroup(p *os.Process) error { return p.Kill() }
 
 func killSessions(*os.Process) []int { return nil }
 
+func signalChildren(*os.Process, syscall.Signal) error { return nil }
+
 func awaitStop(int) error { return nil }
 
 func ended(int) bool { return true }

@@ -27,6 +27,14 @@ func addressesOf(c cluster) (all []string) {
 	return all
 }
 
+// addresses returns the addresses of the database: one, or those of the nodes.
+func (s *sqlServer) addresses() []string {
+	if c, ok := s.clustered(); ok {
+		return addressesOf(c)
+	}
+	return []string{s.db.Address()}
+}
+
 func (s *sqlServer) clustered() (cluster, bool) {
 	c, ok := s.db.(cluster)
 	return c, ok
@@ -99,7 +107,7 @@ func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err
 	}
-	warm(ctx, t, t.A)
+	sellsAgain(ctx, t, t.A, "warm")
 	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		return err
 	}

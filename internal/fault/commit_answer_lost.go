@@ -63,10 +63,7 @@ func loseAnswers(ctx context.Context, t *Testbed) (string, error) {
 
 // commitProxy starts a proxy in front of the database, or returns the proxy of an earlier play.
 func (s *sqlServer) commitProxy() (*testbed.CommitProxy, error) {
-	addresses := []string{s.db.Address()}
-	if c, ok := s.clustered(); ok {
-		addresses = addressesOf(c)
-	}
+	addresses := s.addresses()
 	if s.commits != nil {
 		if slices.Equal(s.commits.Servers, addresses) {
 			return s.commits, nil

@@ -35,9 +35,9 @@ func faultsPage(all []Fault) []byte {
 
 This page tells readers of a [matrix](matrix/README.md) what each column means.
 
-A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. Most tests
-of a fault stop a buyer that holds the lock, inject the fault, let other buyers buy, and then let the first buyer continue. A fault
-without effect gives the verdict [inconclusive](verdicts.md).
+A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. Most faults
+stop a buyer that holds the lock, do their damage, let others buy, and let the first buyer continue. A fault without effect gives the
+verdict [inconclusive](verdicts.md).
 
 ## Explorations and runs without a fault
 
@@ -50,8 +50,8 @@ without effect gives the verdict [inconclusive](verdicts.md).
 	b.WriteString(`
 ## Faults
 
-A fault with servers in brackets affects only strategies that use one of them. A flag in brackets starts the servers of the fault; it
-needs ` + "`--engine local`" + ` too.
+A fault with servers in brackets affects only strategies that use one of them. A flag in brackets, with
+` + "`--engine local`" + `, starts the servers of the fault.
 
 `)
 	var inRush []string
@@ -83,7 +83,7 @@ redis: 101~ units sold of 100 stocked...
 redis-restart took effect on redis (...): Redis came back without 1~ key of the product; others bought 79~ units while a buyer was stopped before its write.
 `+"```"+`
 
-`+"`./shop verify --engine local --strategy redis --fault pause`"+` runs one [cell](glossary.md#cell) of the matrix. `+"`make servers`"+` installs the servers for this, `+"`tools/install-servers.sh soak`"+` the servers for all faults.
+`+"`./shop verify --engine local --strategy redis --fault pause`"+` runs one [cell](glossary.md#cell) of the matrix. `+"`make servers`"+` installs the servers for this, `+"`tools/install-servers.sh soak`"+` those for all faults.
 `, strings.Join(inRush, ", "))
 	return b.Bytes()
 }

@@ -59,7 +59,7 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 			return "", err
 		}
 	}
-	warm(ctx, t, t.A)
+	sellsAgain(ctx, t, t.A, "warm")
 	if _, err := t.hold(ctx, failpoint.Commit); err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ import (
 // not help, since nodes tell each other their addresses.
 func dbNodeCut() Fault {
 	return Fault{
-		Name: "db-node-cut", About: "a node of the database cluster is cut off from the others; this minority must sell nothing", On: dialect.Galera, Stock: 160,
+		Name: "db-node-cut", About: "a Galera node is cut off from the others; this minority must sell nothing", On: dialect.Galera, Stock: 160,
 		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{
 				lose:      func(ctx context.Context, n *localserver.GaleraNode) error { return n.Isolate(ctx, true) },

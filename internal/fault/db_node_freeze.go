@@ -11,7 +11,7 @@ import (
 // run on. While stopped, the node accepts connections and answers none.
 func dbNodeFreeze() Fault {
 	return Fault{
-		Name: "db-node-freeze", About: "a node of the database cluster is stopped (SIGSTOP) until the others continue without it, then resumes", On: dialect.Galera, Stock: 160,
+		Name: "db-node-freeze", About: "a Galera node is stopped (SIGSTOP) until the others continue without it, then resumes", On: dialect.Galera, Stock: 160,
 		Inject: nodeLoss{
 			lose:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Freeze() },
 			mend:    func(_ context.Context, n *localserver.GaleraNode) error { return n.Thaw() },

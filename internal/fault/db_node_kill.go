@@ -12,7 +12,7 @@ import (
 // must have every acknowledged sale.
 func dbNodeKill() Fault {
 	return Fault{
-		Name: "db-node-kill", About: "a node of the database cluster is killed under load and returns later", On: dialect.Galera, Stock: 160,
+		Name: "db-node-kill", About: "a Galera node is killed under load and returns later", On: dialect.Galera, Stock: 160,
 		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			proof, err := nodeLoss{
 				lose:   func(_ context.Context, n *localserver.GaleraNode) error { return n.Kill() },

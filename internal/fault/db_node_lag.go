@@ -42,7 +42,7 @@ func lagBehind(ctx context.Context, t *Testbed) (string, error) {
 			link.Cut()
 		}
 	}
-	warm(ctx, t, t.B)
+	sellsAgain(ctx, t, t.B, "warm")
 	goOn, err := c.Nodes()[laggard].Lag(ctx)
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 // on. Another node sends it all data (rsync state transfer) and takes no COMMIT meanwhile.
 func dbNodeRejoin() Fault {
 	return Fault{
-		Name: "db-node-rejoin", About: "a node of the database cluster loses its files and returns by state transfer while buyers continue", On: dialect.Galera, Stock: 100,
+		Name: "db-node-rejoin", About: "a Galera node loses its files and returns by state transfer while buyers continue", On: dialect.Galera, Stock: 100,
 		Inject: func(ctx context.Context, t *Testbed) (string, error) {
 			c, ok := t.Servers.clustered()
 			if !ok {

@@ -73,6 +73,15 @@ func (r *repairs) repair(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// each calls do for every element and joins the errors.
+func each[E any](all []E, do func(E) error) error {
+	var errs []error
+	for _, e := range all {
+		errs = append(errs, do(e))
+	}
+	return errors.Join(errs...)
+}
+
 // until polls a condition every few milliseconds. It returns false if the condition is still false after the
 // duration within. It stops at an error.
 func until(ctx context.Context, within time.Duration, is func() (bool, error)) (bool, error) {

@@ -55,6 +55,17 @@ func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 	return nil
 }
 
+// stop sends a buyer that stops at the point until the end of the injection, or until it is released.
+func stop(ctx context.Context, t *Testbed, shop *CellShop, purchaser string, at failpoint.Point) error {
+	t.afterwards(func(context.Context) error { return shop.release(purchaser) })
+	if err := shop.arm(purchaser, at); err != nil {
+		return err
+	}
+	seen(ctx, t, t.Times.Wait, purchaser, history.Armed)
+	t.buyers.send(ctx, shop, purchaser)
+	return nil
+}
+
 func (t *Testbed) release() error { return t.A.release(holder) }
 
 // staysHeld waits until the given time and reports whether the holder stayed stopped.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -35,6 +36,19 @@ func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 	for settled.Err() == nil && !nextSold(t.Log) && !t.Servers.rowIsAwaited(settled) {
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// overlap stops a buyer of A at its COMMIT and lets others buy at B meanwhile. A fault calls it after a recovery:
+// the lock must keep the others out again. A buyer that does not reach its COMMIT overlaps with none.
+func overlap(ctx context.Context, t *Testbed) error {
+	const late = "late-holder"
+	if err := stop(ctx, t, t.A, late, failpoint.Commit); err != nil {
+		return err
+	}
+	if e, _ := seen(ctx, t, t.Times.Wait, late, history.Holding, history.Answered); e.Kind == history.Holding {
+		t.others(ctx, 0, t.Times.within())
+	}
+	return t.A.release(late)
 }
 
 func isNext(e history.Event) bool { return strings.HasPrefix(e.Purchaser, "next-") }

@@ -22,12 +22,12 @@ func nodesDown() Fault {
 			all := len(t.Servers.nodes)
 			few, most := t.Servers.nodes[:minority(len(t.Servers.nodes))], t.Servers.nodes[:minority(len(t.Servers.nodes))+1]
 			t.afterwards(func(context.Context) error { return startAgain(most) })
-			if err := kill(few); err != nil {
+			if err := each(few, (*redisNode).Kill); err != nil {
 				return "", err
 			}
 			t.injected("SIGKILL of %d of %d nodes", len(few), all)
 			under := count(t.buyers.crowd(ctx, "minority", 8, t.A, t.B), purchase.Sold)
-			if err := kill(most); err != nil {
+			if err := each(most, (*redisNode).Kill); err != nil {
 				return "", err
 			}
 			t.injected("SIGKILL of %d of %d nodes", len(most), all)
@@ -69,14 +69,6 @@ func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (grante
 	t.injected("%d nodes are back, empty, while a buyer holds the others", len(most))
 	t.others(ctx, 0, t.Times.within())
 	return "a buyer was granted the lock", t.release()
-}
-
-func kill(nodes []*redisNode) error {
-	var errs []error
-	for _, node := range nodes {
-		errs = append(errs, node.Kill())
-	}
-	return errors.Join(errs...)
 }
 
 func startAgain(nodes []*redisNode) error {

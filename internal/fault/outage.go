@@ -106,14 +106,16 @@ func isDown(address string) bool {
 	return false
 }
 
-// warm sends buyers to a shop until it sells a unit. A broken connection may cost the first of them
-// an error.
-func warm(ctx context.Context, t *Testbed, shop *CellShop) {
-	for i := range 10 {
-		if t.buyers.buy(ctx, shop, fmt.Sprintf("warm-%d", i)).Outcome == purchase.Sold {
-			return
+// sellsAgain sends buyers to a shop, one after the other, and reports whether one of them was sold a unit
+// within two waits. A broken connection may cost the first of them an error.
+func sellsAgain(ctx context.Context, t *Testbed, shop *CellShop, name string) bool {
+	for n, start := 0, time.Now(); time.Since(start) < 2*t.Times.Wait && ctx.Err() == nil; n++ {
+		if t.buyers.buy(ctx, shop, fmt.Sprintf("%s-%d", name, n)).Outcome == purchase.Sold {
+			return true
 		}
+		pauseFor(ctx, 20*time.Millisecond)
 	}
+	return false
 }
 
 // load is a number of buyers at both shops. Each buys again once it has its answer.

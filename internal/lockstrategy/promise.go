@@ -1,11 +1,13 @@
 package lockstrategy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -123,7 +125,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if e.LackedOn(database) != "" {
 		return ""
 	}
-	if on := promise.OnRedis(c); on != "" && e.redis != on {
+	if on := promise.OnRedis(c); on != "" && cmp.Or(e.redis, topology.Single) != on {
 		return ""
 	}
 	if v, ok := e.PromiseOn[database][c]; ok {

@@ -18,7 +18,7 @@ import (
 //   - Guarantees: Mutual exclusion per product until a holder crashes.
 //   - Breaks when: the holder crashes: the product stays locked
 //   - How it breaks: Step 1: A takes the key. Step 2: A crashes. From then on no buyer can buy, until a person
-//     deletes the key. The same happens if Redis hangs and the answer to the SETNX is lost.
+//     deletes the key. The same happens if Redis hangs and the answer to the SETNX is lost, or the DEL is lost.
 //   - Cost: One purchase takes two round trips to Redis.
 //   - Source: Redis documentation, SETNX, "Design pattern: Locking with SETNX" (the page itself discourages the
 //     pattern)
@@ -49,6 +49,8 @@ func setnxEntry() Entry {
 		promise.RedisRestart:     verdict.Oversold,
 		promise.RedisFailover:    verdict.Oversold,
 		promise.Partition:        verdict.Stalled, // the holder cannot send its DEL
+		promise.ReleaseCut:       verdict.Stalled, // the DEL does not reach Redis
+		promise.ServerHang:       verdict.Stalled, // Redis executes the SETNX of a buyer that has gone
 		promise.ClusterDown:      verdict.Stalled, // the holder cannot send its DEL
 		promise.PrimaryPartition: verdict.Stalled, // the elected replica keeps the key permanently
 	})

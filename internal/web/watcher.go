@@ -51,8 +51,12 @@ func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt
 // that writes later, such as `redis-lua`, has promised the buyer a unit. The history has this
 // machine's time, since a fault may have moved the strategy's clock.
 func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
-	if w.failpoints != nil && e.Kind == lockstrategy.Waiting && e.Token != "" {
+	switch {
+	case w.failpoints == nil:
+	case e.Kind == lockstrategy.Waiting && e.Token != "":
 		defer w.failpoints.Admitted(ctx)
+	case e.Kind == lockstrategy.Released:
+		defer w.failpoints.Releasing(ctx)
 	}
 	w.publish(history.Event{
 		Kind: history.Kind(e.Kind), At: time.Now(), Strategy: e.Strategy, Product: e.Product, Purchaser: e.Purchaser, Token: e.Token,

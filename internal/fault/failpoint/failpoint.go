@@ -48,6 +48,9 @@ const (
 	// Commit is inside the driver, when COMMIT is about to be sent. The shop checks neither a
 	// context nor the clock after this point, so no lease and no watchdog can notice the pause.
 	Commit Point = "commit"
+	// Release is where a strategy with a lock gives it back. The buyer's COMMIT was answered, unless the
+	// COMMIT itself gives the lock back.
+	Release Point = "release"
 )
 
 // Anybody stands for the first buyer that reaches the point.
@@ -180,6 +183,9 @@ func (s *Set) Admitted(ctx context.Context) {
 	s.reached(ctx, Read)
 	s.reached(ctx, Commit)
 }
+
+// Releasing is called before a strategy gives a lock back.
+func (s *Set) Releasing(ctx context.Context) { s.reached(ctx, Release) }
 
 type orderKey struct{}
 

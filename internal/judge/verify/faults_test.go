@@ -45,11 +45,13 @@ func TestFaults(t *testing.T) {
 		promise.ClientClock:  {"redis": verdict.Holds, "getset": verdict.Oversold},
 		promise.RedisRestart: {"fenced": verdict.Holds, "redis": verdict.Oversold},
 		promise.Partition:    {"watchdog": verdict.Holds, "redis": verdict.Oversold},
+		promise.ReleaseCut:   {"redis": verdict.Holds, "setnx": verdict.Stalled},
+		promise.ServerHang:   {"setnx-ttl": verdict.Holds, "setnx-expire": verdict.Stalled},
 		promise.DBKill:       {"conditional": verdict.Holds, "redis-decr": verdict.Leaked},
 	} {
 		t.Run(string(f), func(t *testing.T) {
-			if slices.Contains([]promise.Condition{promise.SlowSection, promise.ShortLease, promise.ClientGone, promise.Connections}, f) {
-				tier.Soak(t, "make test injects only six of the ten faults")
+			if slices.Contains([]promise.Condition{promise.SlowSection, promise.ShortLease, promise.ClientGone, promise.Connections, promise.ReleaseCut, promise.ServerHang}, f) {
+				tier.Soak(t, "make test injects only six of the twelve faults")
 			}
 			t.Parallel()
 			rows, err := verify.Catalogue("", "", false)
@@ -121,7 +123,8 @@ func TestFaultsThatMiss(t *testing.T) {
 	unstoppable := []promise.Condition{promise.Crash, promise.RedisRestart}
 	if tier.Soaking() {
 		unstoppable = append(unstoppable, promise.TwoProducts, promise.Pause, promise.SlowSection, promise.ShortLease, promise.ClientGone,
-			promise.Connections, promise.ClientClock, promise.Partition, promise.RedisFailover, promise.NodeRestart, promise.ClockJump)
+			promise.Connections, promise.ClientClock, promise.Partition, promise.ReleaseCut, promise.ServerHang, promise.SuccessiveFailures,
+			promise.RedisFailover, promise.NodeRestart, promise.ClockJump)
 	}
 	for strategy, faults := range map[string][]promise.Condition{"unstoppable": unstoppable, "no-load": {promise.DBKill}} {
 		t.Run(strategy, func(t *testing.T) {

@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -40,7 +42,7 @@ func (c Config) needs(f promise.Condition) string {
 	if on := promise.On(f); on != "" && on != c.database() {
 		return "--local-db " + on
 	}
-	if on := promise.OnRedis(f); on != "" && on != c.LocalRedis {
+	if on := promise.OnRedis(f); on != "" && on != cmp.Or(c.LocalRedis, topology.Single) {
 		return "--local-redis " + on
 	}
 	return ""

@@ -104,7 +104,7 @@ func notPlayed(t *testing.T, what string) {
 
 // Parts of a page, as verify writes them.
 var (
-	matrixConditions = regexp.MustCompile(`(?m)^Conditions of this run: (.+)\.$`)
+	matrixConditions = regexp.MustCompile(`(?m)^Conditions: (.+)\.$`)
 	matrixRow        = regexp.MustCompile("(?m)^\\| `(.+)` \\| (.*) \\| (.*) \\| (.*) \\| (.*) \\|$")
 	matrixNotRun     = regexp.MustCompile("(?m)^- (`[^:]+`): (.+)$")
 	matrixCounted    = regexp.MustCompile(`^(?:all|the other) (\d+)$`)

@@ -43,7 +43,7 @@ func (r matrixPage) page() *report.Page {
 	}
 	return &report.Page{
 		Intro:  "This page shows developers which faults break which lock strategy on these servers.",
-		Legend: legend + except + "\nConditions of this run: " + list(conditions) + ".\n",
+		Legend: legend + except + "\nConditions: " + list(conditions) + ".\n",
 		Table:  t,
 		After:  r.notRun(strategies, conditions) + "\nRun it: `./" + cmp.Or(r.Command, "shop verify") + "`\n",
 	}

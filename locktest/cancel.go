@@ -13,11 +13,7 @@ const hangs = 5 * time.Second
 
 // cancelWaiting: a waiter's context ends while another client holds the lock.
 func cancelWaiting(ctx context.Context, tr *trial) Result {
-	clients, err := tr.connect(ctx, 3)
-	if err != nil {
-		return breaks("%v", err)
-	}
-	holder, err := clients[0].Lock(ctx, tr.name)
+	holder, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("lock: %v", err)
 	}
@@ -25,7 +21,7 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 	defer hangUp()
 	answer := make(chan error, 1)
 	go func() {
-		lease, err := clients[1].Lock(waiting, tr.name)
+		lease, err := tr.clients[1].Lock(waiting, tr.name)
 		if err == nil {
 			_ = lease.Unlock(ctx)
 		}
@@ -55,7 +51,7 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 	if err := holder.Unlock(ctx); err != nil {
 		return breaks("unlock: %v", err)
 	}
-	gap, err := tr.next(ctx, clients[2])
+	gap, err := tr.next(ctx, tr.clients[2])
 	if err != nil {
 		return breaks("after a waiter hung up: %v", err)
 	}
@@ -72,10 +68,6 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 // spread from one handover before the Unlock to 1.6 handovers after it, so some come before the grant
 // and some after it. The lock must be free after each round.
 func cancelRace(ctx context.Context, tr *trial) Result {
-	clients, err := tr.connect(ctx, 3)
-	if err != nil {
-		return breaks("%v", err)
-	}
 	const most = 200
 	var (
 		begin           = time.Now()
@@ -84,7 +76,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 	)
 	for rounds < most && (rounds < 20 || time.Since(begin) < 5*time.Second) {
 		apart := handOver * time.Duration(rounds*17%53-20) / 20 // the rounds cover the whole span, in an irregular order
-		had, took, err := tr.hangUp(ctx, clients, apart, rounds == 0)
+		had, took, err := tr.hangUp(ctx, apart, rounds == 0)
 		if err != nil {
 			return breaks("round %d: %v", rounds, err)
 		}
@@ -94,7 +86,7 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		if had {
 			granted++
 		}
-		if _, err := tr.next(ctx, clients[2]); err != nil {
+		if _, err := tr.next(ctx, tr.clients[2]); err != nil {
 			return breaks("round %d, a waiter hung up %s after the Unlock: %v", rounds, round(apart), err)
 		}
 		rounds++
@@ -110,8 +102,8 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 // from the Unlock to the cancellation, negative for a cancellation before the Unlock. If stays is true,
 // the waiter is not canceled. hangUp returns whether the waiter got the lock, and how long after the
 // Unlock.
-func (tr *trial) hangUp(ctx context.Context, clients []Client, apart time.Duration, stays bool) (had bool, took time.Duration, err error) {
-	holder, err := clients[0].Lock(ctx, tr.name)
+func (tr *trial) hangUp(ctx context.Context, apart time.Duration, stays bool) (had bool, took time.Duration, err error) {
+	holder, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return false, 0, err
 	}
@@ -119,7 +111,7 @@ func (tr *trial) hangUp(ctx context.Context, clients []Client, apart time.Durati
 	defer cancel()
 	answer := make(chan time.Time, 1)
 	go func() {
-		lease, err := clients[1].Lock(waiting, tr.name)
+		lease, err := tr.clients[1].Lock(waiting, tr.name)
 		answered := time.Now()
 		if had = err == nil; had {
 			_ = lease.Unlock(ctx) // an error is right: the lease may have ended with the waiter's context

@@ -45,24 +45,28 @@ type Check struct {
 	Name string
 	Must string // the property, in a sentence
 
+	clients int                // number of clients that are connected before try
 	claimed func(Subject) bool // nil: every lock claims it
 	try     func(context.Context, *trial) Result
 }
 
+// processes is the number of clients that contend in Exclusion and HandOver.
+const processes = 3
+
 // Checks lists all checks in the order in which they are run.
 func Checks() []Check {
 	return []Check{
-		{"Exclusion", "no two contenders, of whatever client, hold the lock at once", nil, exclusion},
-		{"HandOver", "every contender that waits gets the lock after the one before has unlocked", nil, handOver},
-		{"Fairness", "the first to ask gets the lock first, and no contender gets less than half of a fair share", isFair, fairness},
-		{"Renewal", "a holder that lives keeps the lock for three TTLs", renews, renewal},
-		{"LossSignal", "a holder whose lock is gone from the server learns of it within the bound", signalsLoss, lossSignal},
-		{"FrozenServer", "a holder whose server does not answer learns of it before another client can have the lock", signalsLoss, frozenServer},
-		{"ReleaseSafety", "a holder that lost the lease and unlocks late leaves the next holder's lock in place", nil, releaseSafety},
-		{"UnlockTwice", "a second Unlock leaves the next holder's lock in place", nil, unlockTwice},
-		{"CancelWaiting", "a waiter whose context ends returns at once with an error and leaves no gap in the line", nil, cancelWaiting},
-		{"CancelRace", "a context that ends during the hand-over leaves no lock without a holder", nil, cancelRace},
-		{"NoLeak", "a closed client leaves no goroutine", nil, noLeak},
+		{"Exclusion", "no two contenders, of whatever client, hold the lock at once", processes, nil, exclusion},
+		{"HandOver", "every contender that waits gets the lock after the one before has unlocked", processes, nil, handOver},
+		{"Fairness", "the first to ask gets the lock first, and no contender gets less than half of a fair share", 2, isFair, fairness},
+		{"Renewal", "a holder that lives keeps the lock for three TTLs", 2, renews, renewal},
+		{"LossSignal", "a holder whose lock is gone from the server learns of it within the bound", 2, signalsLoss, lossSignal},
+		{"FrozenServer", "a holder whose server does not answer learns of it before another client can have the lock", 2, signalsLoss, frozenServer},
+		{"ReleaseSafety", "a holder that lost the lease and unlocks late leaves the next holder's lock in place", 3, nil, releaseSafety},
+		{"UnlockTwice", "a second Unlock leaves the next holder's lock in place", 3, nil, unlockTwice},
+		{"CancelWaiting", "a waiter whose context ends returns at once with an error and leaves no gap in the line", 3, nil, cancelWaiting},
+		{"CancelRace", "a context that ends during the hand-over leaves no lock without a holder", 3, nil, cancelRace},
+		{"NoLeak", "a closed client leaves no goroutine", 0, nil, noLeak},
 	}
 }
 
@@ -136,7 +140,7 @@ func (c Check) once(ctx context.Context, s Subject) Result {
 	done := make(chan Result, 1)
 	go func() {
 		tr := &trial{s: s, name: "locktest-" + c.Name + "-" + rand.Text()[:8], pulse: pulse.Start()}
-		r := c.try(ctx, tr)
+		r := c.on(ctx, tr)
 		if gap := tr.longest(); r.Verdict == Breaks && tr.s.TTL > 0 && gap > tr.s.TTL/3 {
 			r = inconclusive("the machine stood still for %s of a TTL of %s; %s", round(gap), tr.s.TTL, r.Why)
 		}
@@ -166,17 +170,16 @@ type trial struct {
 	clients []Client
 }
 
-func (tr *trial) connect(ctx context.Context, n int) ([]Client, error) {
-	var clients []Client
-	for range n {
-		c, err := tr.s.Connect(ctx)
+// on connects the clients and tries the check.
+func (c Check) on(ctx context.Context, tr *trial) Result {
+	for range c.clients {
+		client, err := tr.s.Connect(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("connect: %w", err)
+			return breaks("connect: %v", err)
 		}
-		tr.clients = append(tr.clients, c)
-		clients = append(clients, c)
+		tr.clients = append(tr.clients, client)
 	}
-	return clients, nil
+	return c.try(ctx, tr)
 }
 
 // longest returns the longest time for which this process got no processor. The limits on a lock's

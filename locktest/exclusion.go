@@ -15,11 +15,7 @@ import (
 // exclusion: 24 contenders of 3 clients each add one, four times, to a counter that loses updates
 // if two contenders hold the lock at once.
 func exclusion(ctx context.Context, tr *trial) Result {
-	const processes, each, rounds = 3, 8, 4
-	clients, err := tr.connect(ctx, processes)
-	if err != nil {
-		return breaks("%v", err)
-	}
+	const each, rounds = 8, 4
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -32,7 +28,7 @@ func exclusion(ctx context.Context, tr *trial) Result {
 		all.Go(func() {
 			<-start
 			for range rounds {
-				if err := counter.visit(ctx, clients[i%processes], tr.name); err != nil {
+				if err := counter.visit(ctx, tr.clients[i%processes], tr.name); err != nil {
 					failed.set(err)
 					cancel()
 					return
@@ -93,12 +89,8 @@ func (r *raceCounter) visit(ctx context.Context, c Client, name string) error {
 // handOver: 24 contenders of 3 clients wait while a holder has the lock. Each of them must get the
 // lock. The latency is from the call of Unlock to the return of the next Lock.
 func handOver(ctx context.Context, tr *trial) Result {
-	const processes, contenders = 3, 24
-	clients, err := tr.connect(ctx, processes)
-	if err != nil {
-		return breaks("%v", err)
-	}
-	first, err := clients[0].Lock(ctx, tr.name)
+	const contenders = 24
+	first, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("lock: %v", err)
 	}
@@ -113,7 +105,7 @@ func handOver(ctx context.Context, tr *trial) Result {
 	)
 	for i := range contenders {
 		all.Go(func() {
-			lease, err := clients[i%processes].Lock(ctx, tr.name)
+			lease, err := tr.clients[i%processes].Lock(ctx, tr.name)
 			if err != nil {
 				failed.set(fmt.Errorf("a waiter: %w", err))
 				return

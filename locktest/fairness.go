@@ -23,11 +23,7 @@ func (tr *trial) spacing() time.Duration {
 // the lock in that order. Then eight contenders ask again as soon as they have unlocked, for at
 // least 400 grants and half a second. None may get less than half of an equal share.
 func fairness(ctx context.Context, tr *trial) Result {
-	clients, err := tr.connect(ctx, 2)
-	if err != nil {
-		return breaks("%v", err)
-	}
-	got, err := arrivals(ctx, tr, clients, 8)
+	got, err := arrivals(ctx, tr, 8)
 	if err != nil {
 		return breaks("%v", err)
 	}
@@ -35,7 +31,7 @@ func fairness(ctx context.Context, tr *trial) Result {
 	if overtaken && tr.s.Fair && tr.s.Waiting == nil && tr.longest() > tr.spacing()/2 {
 		return inconclusive("the machine stood still for %s while the waiters lined up", round(tr.longest()))
 	}
-	sh, err := closedLoop(ctx, tr, clients, 8, 400, 500*time.Millisecond)
+	sh, err := closedLoop(ctx, tr, 8, 400, 500*time.Millisecond)
 	if err != nil {
 		return breaks("%v", err)
 	}
@@ -55,8 +51,8 @@ func fairness(ctx context.Context, tr *trial) Result {
 
 // arrivals lets n waiters ask one after another while a holder has the lock, alternating between
 // the clients. It returns them in the order in which they got the lock.
-func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, error) {
-	first, err := clients[0].Lock(ctx, tr.name)
+func arrivals(ctx context.Context, tr *trial, n int) ([]int, error) {
+	first, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
@@ -68,7 +64,7 @@ func arrivals(ctx context.Context, tr *trial, clients []Client, n int) ([]int, e
 	)
 	for i := range n {
 		all.Go(func() {
-			lease, err := clients[i%len(clients)].Lock(ctx, tr.name)
+			lease, err := tr.clients[i%len(tr.clients)].Lock(ctx, tr.name)
 			if err != nil {
 				failed.set(fmt.Errorf("waiter %d: %w", i, err))
 				return
@@ -111,14 +107,14 @@ func (s shares) ratio() float64 { return float64(s.longest) / float64(max(s.medi
 // closedLoop lets n contenders ask repeatedly until there were enough grants in total and a minimum time
 // (least) has passed, for at most 10 s. A lock in memory gives 400 grants in 2 ms. Without the minimum
 // time, such a lock would seem to starve a contender that the scheduler stops for a millisecond.
-func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants int64, least time.Duration) (shares, error) {
+func closedLoop(ctx context.Context, tr *trial, n int, grants int64, least time.Duration) (shares, error) {
 	short, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var (
 		all    sync.WaitGroup
 		count  atomic.Int64
 		failed firstError
-		sh     = shares{contender: make([]int, n), client: make([]int, len(clients))}
+		sh     = shares{contender: make([]int, n), client: make([]int, len(tr.clients))}
 		waits  = make([][]time.Duration, n)
 		start  = make(chan struct{})
 		begun  time.Time // written before start is closed
@@ -129,7 +125,7 @@ func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants 
 			<-start
 			for !enough(count.Load()) && short.Err() == nil {
 				asked := time.Now()
-				lease, err := clients[i%len(clients)].Lock(short, tr.name)
+				lease, err := tr.clients[i%len(tr.clients)].Lock(short, tr.name)
 				waits[i] = append(waits[i], time.Since(asked))
 				if err != nil {
 					if short.Err() == nil {
@@ -153,7 +149,7 @@ func closedLoop(ctx context.Context, tr *trial, clients []Client, n int, grants 
 	close(start)
 	all.Wait()
 	for i, grants := range sh.contender {
-		sh.client[i%len(clients)] += grants
+		sh.client[i%len(tr.clients)] += grants
 	}
 	sh.median, sh.longest = spread(slices.Concat(waits...))
 	return sh, failed.get()

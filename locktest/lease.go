@@ -14,11 +14,7 @@ func renewal(ctx context.Context, tr *trial) Result {
 	if tr.s.TTL <= 0 {
 		return unchecked("the leases have no TTL")
 	}
-	clients, err := tr.connect(ctx, 2)
-	if err != nil {
-		return breaks("%v", err)
-	}
-	lease, err := clients[0].Lock(ctx, tr.name)
+	lease, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("lock: %v", err)
 	}
@@ -28,7 +24,7 @@ func renewal(ctx context.Context, tr *trial) Result {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if l := ask(asking, clients[1], tr.name); l != nil {
+		if l := ask(asking, tr.clients[1], tr.name); l != nil {
 			taken <- l
 		}
 	}()
@@ -46,7 +42,7 @@ func renewal(ctx context.Context, tr *trial) Result {
 	default:
 	}
 	if r.Verdict == Holds {
-		return tr.ifAble(ctx, clients[1], r)
+		return tr.ifAble(ctx, tr.clients[1], r)
 	}
 	return r
 }
@@ -143,14 +139,10 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 	return r
 }
 
-// holder takes the lock with the first of two new clients. The lease is nil if it has no signal;
+// holder takes the lock with the first client. The lease is nil if it has no signal;
 // the result then says why.
 func (tr *trial) holder(ctx context.Context) (Lease, Result) {
-	clients, err := tr.connect(ctx, 2)
-	if err != nil {
-		return nil, breaks("%v", err)
-	}
-	lease, err := clients[0].Lock(ctx, tr.name)
+	lease, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return nil, breaks("lock: %v", err)
 	}

@@ -15,11 +15,7 @@ func releaseSafety(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil && (tr.s.Renews || tr.s.TTL <= 0) {
 		return unchecked("no hook Forget, and the leases do not run out by themselves")
 	}
-	clients, err := tr.connect(ctx, 3)
-	if err != nil {
-		return breaks("%v", err)
-	}
-	late, err := clients[0].Lock(ctx, tr.name)
+	late, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("lock: %v", err)
 	}
@@ -28,31 +24,27 @@ func releaseSafety(ctx context.Context, tr *trial) Result {
 			return breaks("forget: %v", err)
 		}
 	}
-	next, err := clients[1].Lock(ctx, tr.name)
+	next, err := tr.clients[1].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("another client could not have the lock that was lost: %v", err)
 	}
-	return tr.leftInPlace(ctx, late.Unlock(ctx), next, clients[2], "Unlock of the lost lease")
+	return tr.leftInPlace(ctx, late.Unlock(ctx), next, tr.clients[2], "Unlock of the lost lease")
 }
 
 // unlockTwice: the second Unlock comes when another client has the lock.
 func unlockTwice(ctx context.Context, tr *trial) Result {
-	clients, err := tr.connect(ctx, 3)
-	if err != nil {
-		return breaks("%v", err)
-	}
-	lease, err := clients[0].Lock(ctx, tr.name)
+	lease, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("lock: %v", err)
 	}
 	if err := lease.Unlock(ctx); err != nil {
 		return breaks("the first Unlock: %v", err)
 	}
-	next, err := clients[1].Lock(ctx, tr.name)
+	next, err := tr.clients[1].Lock(ctx, tr.name)
 	if err != nil {
 		return breaks("lock after unlock: %v", err)
 	}
-	return tr.leftInPlace(ctx, lease.Unlock(ctx), next, clients[2], "the second Unlock")
+	return tr.leftInPlace(ctx, lease.Unlock(ctx), next, tr.clients[2], "the second Unlock")
 }
 
 // leftInPlace judges whether an Unlock that returned err has released the lock of next.

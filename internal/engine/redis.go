@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -163,32 +164,40 @@ func redisExamples() string {
 // time of the others.
 const askTimeout = connectTimeout / 3
 
-// ask asks all hosts in parallel, each through its own client, and returns the errors in the order of
-// the hosts.
+// ask asks the hosts that answer a PING, in parallel, each through its own client. It returns the errors in
+// the order of the hosts.
 func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question func(context.Context, *redis.Client) error) []error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	errs := make([]error, len(l.hosts))
-	done := make(chan struct{})
+	var all sync.WaitGroup
 	for i, host := range l.hosts {
-		go func() {
+		all.Go(func() {
 			one := o.Simple()
 			one.Addr = host
 			client := redis.NewClient(one)
-			defer func() { done <- struct{}{} }()
-			errs[i] = errors.Join(question(ctx, client), client.Close())
-		}()
+			if errs[i] = client.Ping(ctx).Err(); errs[i] == nil {
+				errs[i] = question(ctx, client)
+			}
+			errs[i] = errors.Join(errs[i], client.Close())
+		})
 	}
-	for range l.hosts {
-		<-done
-	}
+	all.Wait()
 	return errs
 }
 
-// checkReachable adds a warning for each silent host, and returns an error if all are silent.
+// A wrongKind is the error for a host that answers and is another kind of server.
+type wrongKind struct{ error }
+
+// checkReachable adds a warning for each silent host. It returns an error if all are silent, or if one is another
+// kind of server.
 func (l hostList) checkReachable(e *Engine, errs []error) error {
 	var dead []string
 	for i, err := range errs {
+		var wrong wrongKind
+		if errors.As(err, &wrong) {
+			return wrong
+		}
 		if err != nil {
 			dead = append(dead, l.hosts[i])
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,29 +51,15 @@ func openCluster(ctx context.Context, e *Engine) error {
 
 // askNodes rejects hosts that are not nodes of a cluster.
 func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOptions) error {
-	var (
-		mu      sync.Mutex
-		refused error
-	)
-	errs := l.ask(ctx, o, func(ctx context.Context, client *redis.Client) error {
-		if err := client.Ping(ctx).Err(); err != nil {
-			return err
-		}
-		mode := redisMode(ctx, client)
-		mu.Lock()
-		defer mu.Unlock()
-		switch mode {
+	return l.checkReachable(e, l.ask(ctx, o, func(ctx context.Context, client *redis.Client) error {
+		switch redisMode(ctx, client) {
 		case "standalone":
-			refused = fmt.Errorf("%s has cluster support disabled: it is a single server; use redis://%[1]s", client.Options().Addr)
+			return wrongKind{fmt.Errorf("%s has cluster support disabled: it is a single server; use redis://%[1]s", client.Options().Addr)}
 		case "sentinel":
-			refused = fmt.Errorf("%s is a sentinel; use redis+sentinel://%[1]s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
+			return wrongKind{fmt.Errorf("%s is a sentinel; use redis+sentinel://%[1]s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))}
 		}
 		return nil
-	})
-	if refused != nil {
-		return refused
-	}
-	return l.checkReachable(e, errs)
+	}))
 }
 
 // maxRedirects limits how often a command follows a moving slot. A server that answers MOVED, ASK or

@@ -85,37 +85,25 @@ func (c sentinelConn) SetReadDeadline(at time.Time) error {
 
 // askSentinels rejects hosts that are not sentinels, or that do not know the primary.
 func askSentinels(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOptions, name string) error {
-	var (
-		mu      sync.Mutex
-		refused error
-		known   []string
-		knows   bool
-	)
+	var mu sync.Mutex
+	var known []string
 	errs := l.ask(ctx, o, func(ctx context.Context, client *redis.Client) error {
-		if err := client.Ping(ctx).Err(); err != nil {
-			return err
+		switch redisMode(ctx, client) {
+		case "standalone":
+			return wrongKind{fmt.Errorf("%s is not a sentinel; use redis://%[1]s, or the sentinels' hosts", client.Options().Addr)}
+		case "cluster":
+			return wrongKind{fmt.Errorf("%s is a node of a Redis Cluster; use redis+cluster://%[1]s", client.Options().Addr)}
 		}
-		mode := redisMode(ctx, client)
 		names := masters(ctx, client)
 		mu.Lock()
 		defer mu.Unlock()
-		switch mode {
-		case "standalone":
-			refused = fmt.Errorf("%s is not a sentinel; use redis://%[1]s, or the sentinels' hosts", client.Options().Addr)
-		case "cluster":
-			refused = fmt.Errorf("%s is a node of a Redis Cluster; use redis+cluster://%[1]s", client.Options().Addr)
-		}
 		known = append(known, names...)
-		knows = knows || slices.Contains(names, name)
 		return nil
 	})
-	if refused != nil {
-		return refused
-	}
 	if err := l.checkReachable(e, errs); err != nil {
 		return err
 	}
-	if !knows {
+	if !slices.Contains(known, name) {
 		slices.Sort(known)
 		return fmt.Errorf("the sentinels know no primary %q; they know %s", name, cmp.Or(strings.Join(slices.Compact(known), ", "), "nothing"))
 	}

@@ -60,9 +60,6 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	for _, flag := range l.shopFlags() {
 		cell.Replay += " " + flag
 	}
-	if l.RedisWait > 0 {
-		cell.Replay += fmt.Sprintf(" --redis-wait %d", l.RedisWait)
-	}
 	if l.Redlock != engine.RedlockNodes {
 		cell.Replay += fmt.Sprintf(" --redlock-nodes %d", l.Redlock)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -32,7 +31,7 @@ func (c Config) Local(ctx context.Context) (Report, error) {
 		return explored.report, err
 	}
 	c.Faults = slices.DeleteFunc(slices.Clone(c.Faults), func(f promise.Condition) bool { return slices.Contains(promise.Explorations(), f) })
-	c.Times, c.Launch = cmp.Or(c.Times, fault.DefaultTimes()), with(waiting(c.Launch, c.RedisWait), c.shopFlags())
+	c.Times, c.Launch = cmp.Or(c.Times, fault.DefaultTimes()), with(c.Launch, c.shopFlags())
 	all := plan{Config: c, sofar: explored.report, next: make(chan int)}
 	all.leaveOutLacking()
 	jobs := all.Config.jobs()
@@ -173,18 +172,6 @@ func with(launch fault.Launch, flags []string) fault.Launch {
 	return func(times fault.Times) *exec.Cmd {
 		cmd := launch(times)
 		cmd.Args = append(cmd.Args, flags...)
-		return cmd
-	}
-}
-
-// waiting returns launch with a flag that makes locks wait for this number of replicas.
-func waiting(launch fault.Launch, replicas int) fault.Launch {
-	if replicas == 0 {
-		return launch
-	}
-	return func(times fault.Times) *exec.Cmd {
-		cmd := launch(times)
-		cmd.Args = append(cmd.Args, "--redis-wait", strconv.Itoa(replicas))
 		return cmd
 	}
 }

@@ -182,54 +182,31 @@ func list(conditions []promise.Condition) string {
 // cell, and the entries of LeftOut. Other pages list the servers that a condition needs and the
 // strategies that cannot be explored, so notRun omits these.
 func (r matrixPage) notRun(strategies []string, conditions []promise.Condition) string {
-	var missing grouped
+	var missing []string             // lists of conditions, each once
+	without := map[string][]string{} // strategies by that list
 	for _, s := range strategies {
 		entry, known := lockstrategy.ByName(s)
 		rest := slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool {
 			return r.cell(s, c) != nil || known && !lockstrategy.Affects(c, entry.Needs)
 		})
 		if len(rest) > 0 {
-			missing.add(list(rest), s)
+			if without[list(rest)] == nil {
+				missing = append(missing, list(rest))
+			}
+			without[list(rest)] = append(without[list(rest)], s)
 		}
 	}
-	lines := missing.lines(func(conditions, strategies string) string { return strategies + ": " + conditions })
+	var lines []string
+	for _, conditions := range missing {
+		lines = append(lines, "`"+strings.Join(without[conditions], "`, `")+"`: "+conditions)
+	}
 	for _, left := range r.LeftOut {
 		if !strings.Contains(left, ": run with --local-") && !strings.HasPrefix(left, "the explorer, ") {
 			lines = append(lines, left)
 		}
 	}
-	return section("Not run", lines)
-}
-
-// grouped contains the strategies that share a text, in order of the first use of each text.
-type grouped struct {
-	texts      []string
-	strategies map[string][]string
-}
-
-func (g *grouped) add(text, strategy string) {
-	if g.strategies == nil {
-		g.strategies = map[string][]string{}
-	}
-	if g.strategies[text] == nil {
-		g.texts = append(g.texts, text)
-	}
-	if !slices.Contains(g.strategies[text], strategy) {
-		g.strategies[text] = append(g.strategies[text], strategy)
-	}
-}
-
-// lines calls line for each text, with the names of its strategies, and returns the results.
-func (g grouped) lines(line func(text, strategies string) string) (lines []string) {
-	for _, t := range g.texts {
-		lines = append(lines, line(t, "`"+strings.Join(g.strategies[t], "`, `")+"`"))
-	}
-	return lines
-}
-
-func section(heading string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "\n## " + heading + "\n\n- " + strings.Join(lines, "\n- ") + "\n"
+	return "\n## Not run\n\n- " + strings.Join(lines, "\n- ") + "\n"
 }

@@ -9,6 +9,8 @@
 package verify
 
 import (
+	"strconv"
+
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -100,6 +102,9 @@ func (c Config) shopFlags() (flags []string) {
 	}
 	if c.Admission {
 		flags = append(flags, "--admission=adaptive")
+	}
+	if c.RedisWait > 0 {
+		flags = append(flags, "--redis-wait", strconv.Itoa(c.RedisWait))
 	}
 	return flags
 }

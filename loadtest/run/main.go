@@ -136,14 +136,10 @@ func table(results []rush.Result) string {
 		t.Columns[i].Numbers = true
 	}
 	for _, r := range results {
-		var row []report.Cell
-		for _, text := range []string{
+		t.Rows = append(t.Rows, report.Texts(
 			r.Strategy, fmt.Sprint(r.Leftover), fmt.Sprint(r.Records), fmt.Sprint(r.Oversold), fmt.Sprint(r.Drift),
 			fmt.Sprintf("%.0f", r.P50MS), fmt.Sprintf("%.0f", r.P99MS), fmt.Sprintf("%.0f", float64(r.Crowd)/r.DurationMS*1000), string(r.Verdict),
-		} {
-			row = append(row, report.Cell{Text: text})
-		}
-		t.Rows = append(t.Rows, row)
+		))
 	}
 	return t.Terminal(report.Look{})
 }

@@ -48,11 +48,7 @@ func (r Report) results() report.Table {
 	}
 	t.Columns = append(t.Columns, report.Column{Name: "verdict"})
 	for _, x := range r.Results {
-		row := []report.Cell{{Text: x.Strategy, Code: true}}
-		for _, field := range x.fields() {
-			row = append(row, report.Cell{Text: field})
-		}
-		t.Rows = append(t.Rows, append(row, report.Cell{Text: x.word(), Status: x.status(), Case: "rush-" + x.Strategy}))
+		t.Rows = append(t.Rows, append(report.Row(x.Strategy, x.fields()...), report.Cell{Text: x.word(), Status: x.status(), Case: "rush-" + x.Strategy}))
 	}
 	return t
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/load/measure"
@@ -50,11 +49,8 @@ func (r Result) sectionTable() report.Table {
 		t.Columns = append(t.Columns, report.Column{Name: name, Numbers: true})
 	}
 	for _, s := range r.Sections {
-		row := []report.Cell{{Text: r.label(s.Strategy), Code: true}}
-		for _, ms := range []float64{s.P50MS, s.P99MS, s.P999MS} {
-			row = append(row, report.Cell{Text: strconv.FormatFloat(ms, 'f', 2, 64)})
-		}
-		t.Rows = append(t.Rows, append(row, report.Cell{Text: fmt.Sprintf("%d to %d", s.LeaseFromMS, s.LeaseToMS)}))
+		ms := func(figure float64) string { return fmt.Sprintf("%.2f", figure) }
+		t.Rows = append(t.Rows, report.Row(r.label(s.Strategy), ms(s.P50MS), ms(s.P99MS), ms(s.P999MS), fmt.Sprintf("%d to %d", s.LeaseFromMS, s.LeaseToMS)))
 	}
 	return t
 }

@@ -4,6 +4,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -155,13 +156,8 @@ func (r Result) Print(w io.Writer, _ bool) error {
 	if _, err := fmt.Fprintln(w, r.Lead()); err != nil {
 		return err
 	}
-	for _, m := range r.shown() {
-		if _, err := fmt.Fprintf(w, "\n%s\n", r.table(m).Terminal(report.Look{})); err != nil {
-			return err
-		}
-	}
-	if len(r.Sections) > 0 {
-		if _, err := fmt.Fprintf(w, "\n%s\n", r.sectionTable().Terminal(report.Look{})); err != nil {
+	for _, t := range r.tables() {
+		if _, err := fmt.Fprintf(w, "\n%s\n", t.Terminal(report.Look{})); err != nil {
 			return err
 		}
 	}
@@ -188,17 +184,25 @@ func (r Result) Document() report.Document {
 	d := report.Document{
 		Command: "shop bench", Title: "What each strategy sells, by the number of clients", Lead: r.Lead(),
 		Started: r.Started, Took: r.Took, Notes: r.Notes(), Groups: []report.Group{{Heading: "Pictures"}}, Value: r,
+		Tables: r.tables(),
 	}
 	for _, m := range r.shown() {
-		d.Tables = append(d.Tables, r.table(m))
 		d.Cases = append(d.Cases, report.Case{
 			Suite: "bench", Name: m.unit, Title: m.title, Seen: r.best(m), Details: []report.Detail{{Picture: r.picture(m)}},
 		})
 	}
-	if len(r.Sections) > 0 {
-		d.Tables = append(d.Tables, r.sectionTable())
-	}
 	return d
+}
+
+// tables returns a table of each figure, and one of the critical sections if they were measured.
+func (r Result) tables() (all []report.Table) {
+	for _, m := range r.shown() {
+		all = append(all, r.table(m))
+	}
+	if len(r.Sections) > 0 {
+		all = append(all, r.sectionTable())
+	}
+	return all
 }
 
 func (r Result) table(m figure) report.Table {
@@ -227,14 +231,6 @@ func (r Result) best(m figure) string {
 	if len(r.Points) == 0 {
 		return "nothing was measured"
 	}
-	top := slices.MaxFunc(r.Points, func(a, b Point) int {
-		switch {
-		case m.value(a) < m.value(b):
-			return -1
-		case m.value(a) > m.value(b):
-			return 1
-		}
-		return 0
-	})
+	top := slices.MaxFunc(r.Points, func(a, b Point) int { return cmp.Compare(m.value(a), m.value(b)) })
 	return fmt.Sprintf("the highest is %s %s: %s, %s", m.show(m.value(top)), m.unit, top.Strategy, clients(top.Clients))
 }

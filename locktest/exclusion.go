@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func handOver(ctx context.Context, tr *trial) Result {
 		})
 	}
 	err = tr.queued(ctx, contenders, 20*time.Millisecond)
-	if err = join(err, unlock(first)); err != nil {
+	if err = cmp.Or(err, unlock(first)); err != nil {
 		failed.set(err)
 	}
 	all.Wait()
@@ -157,15 +158,6 @@ func raise(v *atomic.Int64, n int64) {
 			return
 		}
 	}
-}
-
-func join(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 type firstError struct {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -25,11 +26,7 @@ func (e *Engine) WhyMissing(server string) string { return e.whyMissing[server] 
 
 func connectCoordination(e *Engine) error {
 	if len(e.URLs.Zookeeper) > 0 {
-		lease := e.URLs.Lease
-		if lease == 0 {
-			lease = defaultLease
-		}
-		session, err := zookeeper.Open(e.URLs.Zookeeper, lease)
+		session, err := zookeeper.Open(e.URLs.Zookeeper, cmp.Or(e.URLs.Lease, defaultLease))
 		if err != nil {
 			return fmt.Errorf("--zookeeper: %w", err)
 		}

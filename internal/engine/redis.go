@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func openSingle(ctx context.Context, e *Engine) error {
 	case "cluster":
 		return fmt.Errorf("a node of a Redis Cluster answers there; use redis+cluster://%s", client.Options().Addr)
 	case "sentinel":
-		return fmt.Errorf("a sentinel answers there; use redis+sentinel://%s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))
+		return fmt.Errorf("a sentinel answers there; use redis+sentinel://%s/%s", client.Options().Addr, append(masters(ctx, client), "mymaster")[0])
 	}
 	if primary := primaryOf(ctx, client); primary != "" {
 		return fmt.Errorf("a replica answers there, which takes no writes; its primary is %s", primary)
@@ -90,13 +91,6 @@ func redisMode(ctx context.Context, client *redis.Client) string {
 	_, rest, _ := strings.Cut(info, "redis_mode:")
 	mode, _, _ := strings.Cut(rest, "\r\n")
 	return mode
-}
-
-func oneOr(some []string, other string) string {
-	if len(some) > 0 {
-		return some[0]
-	}
-	return other
 }
 
 // redisNode returns a client of one server that tries each command once. A node of Redlock has less
@@ -209,15 +203,6 @@ func (l hostList) checkReachable(e *Engine, errs []error) error {
 		return fmt.Errorf("none of %s answers: %w", strings.Join(dead, ", "), errs[0])
 	}
 	e.Warnings = append(e.Warnings, fmt.Sprintf("--redis: %s of %d nodes does not answer: %s",
-		strings.Join(dead, ", "), len(l.hosts), strings.ReplaceAll(firstError(errs).Error(), "\n", "; ")))
-	return nil
-}
-
-func firstError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
+		strings.Join(dead, ", "), len(l.hosts), strings.ReplaceAll(cmp.Or(errs...).Error(), "\n", "; ")))
 	return nil
 }

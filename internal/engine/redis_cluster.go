@@ -56,7 +56,7 @@ func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOpti
 		case "standalone":
 			return wrongKind{fmt.Errorf("%s has cluster support disabled: it is a single server; use redis://%[1]s", client.Options().Addr)}
 		case "sentinel":
-			return wrongKind{fmt.Errorf("%s is a sentinel; use redis+sentinel://%[1]s/%s", client.Options().Addr, oneOr(masters(ctx, client), "mymaster"))}
+			return wrongKind{fmt.Errorf("%s is a sentinel; use redis+sentinel://%[1]s/%s", client.Options().Addr, append(masters(ctx, client), "mymaster")[0])}
 		}
 		return nil
 	}))

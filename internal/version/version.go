@@ -4,6 +4,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"runtime/debug"
@@ -56,12 +57,7 @@ func fromInfo(release string, info *debug.BuildInfo) Build {
 			b.Arch = s.Value
 		}
 	}
-	if release != "" {
-		b.Version = release
-	}
-	if b.Version == "" {
-		b.Version = "(devel)"
-	}
+	b.Version = cmp.Or(release, b.Version, "(devel)")
 	if found := pseudo.FindStringSubmatch(b.Version); b.Revision == "" && found != nil {
 		b.Revision = found[1] // `go install` of a commit
 	}

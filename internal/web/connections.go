@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	linked "container/list"
 	"fmt"
 	"math"
@@ -32,10 +33,7 @@ type waiting struct {
 }
 
 func newConnections(most int) *connections {
-	if most == 0 {
-		most = math.MaxInt
-	}
-	return &connections{most: most, open: map[net.Conn]*linked.Element{}}
+	return &connections{most: cmp.Or(most, math.MaxInt), open: map[net.Conn]*linked.Element{}}
 }
 
 func (c *connections) changed(conn net.Conn, state http.ConnState) {

@@ -6,6 +6,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -83,9 +84,7 @@ func (l Load) Run(ctx context.Context) (Round, error) {
 			waits = append(waits, a.AnswerBegan.Sub(a.Sent))
 		default:
 			refused++
-			if r.FirstNo == "" {
-				r.FirstNo = a.Detail
-			}
+			r.FirstNo = cmp.Or(r.FirstNo, a.Detail)
 		}
 	}
 	sales := len(waits)

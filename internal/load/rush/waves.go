@@ -1,6 +1,7 @@
 package rush
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -38,9 +39,7 @@ func (x *Result) plus(wave Result) {
 	if wave.weight() > x.weight() {
 		x.Verdict, x.Promise, x.Reason = wave.Verdict, wave.Promise, wave.Reason
 	}
-	if x.FirstError == "" {
-		x.FirstError = wave.FirstError
-	}
+	x.FirstError = cmp.Or(x.FirstError, wave.FirstError)
 	x.Waves.All += wave.Waves.All
 	x.Waves.Broke += wave.Waves.Broke
 	x.Waves.Inconclusive += wave.Waves.Inconclusive

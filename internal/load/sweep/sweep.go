@@ -60,9 +60,7 @@ func Of(strategy string, clients int, rounds []measure.Round) Point {
 	}
 	for _, r := range rounds {
 		p.Rounds = append(p.Rounds, r.PerSecond)
-		if p.FirstNo == "" {
-			p.FirstNo = r.FirstNo
-		}
+		p.FirstNo = cmp.Or(p.FirstNo, r.FirstNo)
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,13 +60,10 @@ func (p Progress) Solved(e exercises.Exercise, language string) error {
 	if p.solved[e.Folder] != "" {
 		return nil
 	}
-	if language == "" {
-		language = "go"
-	}
 	if p.solved == nil { // the file contained null
 		p.solved = map[string]string{}
 	}
-	p.solved[e.Folder] = language
+	p.solved[e.Folder] = cmp.Or(language, "go")
 	text, err := json.MarshalIndent(p.solved, "", "  ")
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(p.file), 0o755)

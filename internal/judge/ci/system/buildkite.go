@@ -16,10 +16,7 @@ func buildkite() System {
 		Root:    func(env Env) string { return env("BUILDKITE_BUILD_CHECKOUT_PATH") },
 		Publish: func(ctx context.Context, p Publication) []error {
 			const note = "\nThe rest is left out: Buildkite limits an annotation to 1 MiB. The file summary.md has it.\n"
-			style := map[int]string{0: "success", 3: "warning"}[p.Result.Exit]
-			if style == "" {
-				style = "error"
-			}
+			style := cmp.Or(map[int]string{0: "success", 3: "warning"}[p.Result.Exit], "error")
 			// The step's ID replaces a missing key. An annotation replaces an earlier annotation with the same
 			// context.
 			annotation := []string{"shop-ci", cmp.Or(p.Env("BUILDKITE_STEP_KEY"), p.Env("BUILDKITE_STEP_ID")), p.Folder, p.Result.Shard}

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/engine/topology":    {},
 	"internal/engine/zookeeper":   {},
 	"internal/explore/process":    {},
+	"internal/expect":             {},
 	"internal/golden":             {},
 	"internal/judge/chart":        {},
 	"internal/judge/history":      {},
@@ -49,17 +50,19 @@ var allowed = map[string][]string{
 	"internal/web/problem":        {},
 
 	// The shop: the domain, its strategies, and the servers that it connects to.
-	"internal/product":                       {"internal/product/stock", "internal/engine/sqlerror", "internal/web/problem"},
-	"internal/product/stock":                 {},
-	"internal/purchase":                      {"internal/product", "internal/engine/dialect", "internal/engine/sqlerror", "internal/lockstrategy/keyed", "internal/web/problem", "internal/nearest"},
-	"internal/judge/promise":                 {"internal/judge/verdict"},
-	"internal/lockstrategy":                  {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine/dialect", "internal/engine/topology", "internal/engine/zookeeper", "internal/judge/promise", "internal/judge/verdict", "rlock"},
-	"internal/lockstrategy/onengine":         {"internal/engine.", "internal/lockstrategy/deps"},
-	"internal/lockstrategy/lockstrategytest": {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict", "internal/require"},
-	"internal/testbed":                       {"internal/testbed/localserver", "internal/engine."},
-	"internal/testbed/localserver":           {"internal/testbed", "internal/tier", "internal/engine/dialect", "internal/engine/topology", "internal/nearest"},
-	"internal/shoptest":                      {"internal/testbed/localserver", "internal/require", "internal/tier"},
-	"internal/engine":                        {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest", "internal/tier"},
+	"internal/product":                             {"internal/product/stock", "internal/engine/sqlerror", "internal/web/problem"},
+	"internal/product/stock":                       {},
+	"internal/purchase":                            {"internal/product", "internal/engine/dialect", "internal/engine/sqlerror", "internal/lockstrategy/keyed", "internal/web/problem", "internal/nearest"},
+	"internal/judge/promise":                       {"internal/judge/verdict"},
+	"internal/lockstrategy":                        {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine/dialect", "internal/engine/topology", "internal/engine/zookeeper", "internal/judge/promise", "internal/judge/verdict", "rlock"},
+	"internal/lockstrategy/onengine":               {"internal/engine.", "internal/lockstrategy/deps"},
+	"internal/lockstrategy/lockstrategytest":       {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge/audit", "internal/judge/promise", "internal/judge/verdict", "internal/expect", "internal/require"},
+	"internal/testbed":                             {"internal/testbed/localserver", "internal/engine."},
+	"internal/testbed/localserver":                 {"internal/engine/dialect", "internal/engine/topology", "internal/nearest"},
+	"internal/testbed/localserver/localservertest": {"internal/testbed/localserver", "internal/expect", "internal/require", "internal/tier"},
+	"internal/shoptest":                            {"internal/testbed/localserver", "internal/require", "internal/tier"},
+	"internal/engine/enginetest":                   {"internal/engine", "internal/testbed/localserver", "internal/expect", "internal/require", "internal/tier"},
+	"internal/engine":                              {"internal/engine", "internal/product/stock", "internal/testbed/localserver", "migrations", "internal/nearest"},
 
 	// The instruments, which judge, generate load, inject faults and explore.
 	"internal/judge/audit":             {"internal/product", "internal/purchase", "internal/judge", "internal/load/pulse", "internal/load/quantile", "internal/web/problem"},
@@ -102,7 +105,8 @@ var allowed = map[string][]string{
 	"internal/judge/trial":             {"internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault", "internal/judge", "internal/load/rush", "internal/teach/live/runs", "internal/testbed", "internal/web", "internal/nearest"},
 	"internal/judge/verify":            {"internal/fault", "internal/explore.", "internal/explore/witness", "internal/load", "internal/judge", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/testbed", "internal/web", "internal/nearest"},
 
-	"internal/web": {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/load/pulse", "internal/teach", "internal/testbed/localserver"},
+	"internal/web/webtest": {"internal/expect", "internal/require", "internal/judge/audit", "internal/web/problem"},
+	"internal/web":         {"internal/web/problem", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/fault/failpoint", "internal/judge/audit", "internal/judge/history", "internal/judge/promise", "internal/load/pulse", "internal/teach", "internal/testbed/localserver"},
 
 	// The classroom.
 	"internal/teach":           {"internal/teach", "internal/explore", "internal/product", "internal/purchase", "internal/lockstrategy", "internal/engine", "internal/judge", "internal/load/quantile", "internal/web/page", "internal/web/problem", "internal/nearest"},

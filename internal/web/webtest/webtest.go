@@ -13,7 +13,9 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
@@ -32,30 +34,22 @@ type Response struct {
 func Call(t testing.TB, method, url, body string, header http.Header) Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, values := range header {
 		request.Header[name] = values
 	}
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return Response{answer.StatusCode, answer.Header, text}
 }
 
 // Decode reads the JSON of a body.
 func Decode[T any](t testing.TB, r Response) (v T) {
 	t.Helper()
-	if err := json.Unmarshal(r.Body, &v); err != nil {
-		t.Fatalf("%v in %.300s", err, r.Body)
-	}
+	require.NoError(t, json.Unmarshal(r.Body, &v), string(r.Body))
 	return v
 }
 
@@ -74,18 +68,25 @@ func Audit(t testing.TB, base, product string) audit.Sums {
 	return Decode[audit.Sums](t, Call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
 }
 
-// WantProblem checks status, outcome and form of an error.
-func WantProblem(t testing.TB, r Response, status int, outcome string) problem.Details {
+// WantStatus checks the status. The report begins with about.
+func WantStatus(t testing.TB, r Response, status int, about ...any) {
+	t.Helper()
+	expect.Equal(t, r.Status, status, append(about, string(r.Body))...)
+}
+
+// WantProblem checks status, outcome and form of an error, and that its detail contains each of says.
+func WantProblem(t testing.TB, r Response, status int, outcome string, says ...string) problem.Details {
 	t.Helper()
 	p := Decode[problem.Details](t, r)
 	if r.Status != status || p.Status != status || p.Outcome != outcome {
 		t.Errorf("%d %s, want %d with outcome %s", r.Status, r.Body, status, outcome)
 	}
-	if got := r.Header.Get("Content-Type"); got != problem.ContentType {
-		t.Errorf("content type %q, want %q", got, problem.ContentType)
-	}
+	expect.Equal(t, r.Header.Get("Content-Type"), problem.ContentType, "content type")
 	if p.Detail == "" || p.Title != http.StatusText(status) || p.RequestID == "" || strings.Contains(p.Detail, "\n") {
 		t.Errorf("not a clear problem: %s", r.Body)
+	}
+	for _, part := range says {
+		expect.Contains(t, p.Detail, part, "detail")
 	}
 	return p
 }
@@ -105,17 +106,13 @@ func Eventually(t testing.TB, what string, done func() bool) {
 func HeldUpBuy(t testing.TB, db *gorm.DB, base string) (bought <-chan Response, letGo func()) {
 	t.Helper()
 	hold := db.Begin()
-	if err := hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, hold.Exec("SELECT id FROM product WHERE name = 'apple' FOR UPDATE").Error)
 	answer := make(chan Response, 1)
 	go func() { answer <- Call(t, http.MethodGet, base+"/product/buy?lock=for-update", "", nil) }()
 	Eventually(t, "the buy is in flight", func() bool {
 		return strings.Contains(string(Call(t, http.MethodGet, base+"/metrics", "", nil).Body), "shop_buys_in_flight 1")
 	})
 	return answer, func() {
-		if err := hold.Rollback().Error; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, hold.Rollback().Error)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 )
@@ -32,15 +33,11 @@ func TestMigrateTogether(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, e.Close())
 		})
 	}
 	all.Wait()
-	if _, err := os.Stat(path); err != nil {
-		t.Errorf("not where the URL says: %v", err)
-	}
+	expect.NoError(t, expect.ErrorOf(os.Stat(path)), "not where the URL says")
 }
 
 // TestBadURL: an invalid address is rejected before any connection is opened.
@@ -150,9 +147,7 @@ func TestDetour(t *testing.T) {
 		Wait: time.Second, Conns: 4, Detours: detours,
 	})
 	require.NoError(t, err)
-	if err := e.Close(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, e.Close())
 	_, err = engine.Open(t.Context(), engine.Config{DB: "mysql://u:p@127.0.0.1:2/shop", Wait: time.Second, Conns: 4, Detours: detours})
 	if err == nil {
 		t.Error("a listener that says nothing was taken for a database")
@@ -176,9 +171,7 @@ func TestSQLiteCancelled(t *testing.T) {
 		if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return false
 		}
-		if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(conn.ExecContext(t.Context(), "ROLLBACK")))
 		return true
 	}
 	begun := 0

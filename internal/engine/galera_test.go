@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/sqlerror"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -28,16 +29,12 @@ func connection(t *testing.T, e *engine.Engine) *sql.Conn {
 
 func run(t *testing.T, conn *sql.Conn, statement string) {
 	t.Helper()
-	if _, err := conn.ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	require.NoError(t, expect.ErrorOf(conn.ExecContext(t.Context(), statement)), statement)
 }
 
 func ask(t *testing.T, conn *sql.Conn, query string) (value int64) {
 	t.Helper()
-	if err := conn.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	require.NoError(t, conn.QueryRowContext(t.Context(), query).Scan(&value), query)
 	return value
 }
 
@@ -53,9 +50,7 @@ func TestGalera(t *testing.T) {
 	for _, e := range []*engine.Engine{a, b, enginetest.At(t, a, 2), enginetest.At(t, a, 3)} {
 		ports[ask(t, connection(t, e), "SELECT @@port")] = true
 	}
-	if len(ports) != 3 {
-		t.Errorf("4 processes are at %d nodes, want 3", len(ports))
-	}
+	expect.Equal(t, len(ports), 3, "nodes of 4 processes")
 }
 
 // TestGaleraNodes: a shop leaves dead nodes and warns of them. If all nodes are dead, it reports an error
@@ -73,25 +68,17 @@ func TestGaleraNodes(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := e.DB.WithContext(ctx).Exec("SELECT 1").Error; err != nil {
-		t.Errorf("with a dead node: %v", err)
-	}
+	expect.NoError(t, e.DB.WithContext(ctx).Exec("SELECT 1").Error, "with a dead node")
 	start := time.Now()
-	if err := e.Cluster.Settle(ctx); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, e.Cluster.Settle(ctx))
 	for _, node := range cluster.Nodes()[1:] {
 		require.NoError(t, node.Kill())
 	}
 	err = e.DB.WithContext(ctx).Exec("SELECT 1").Error
-	if sqlerror.KindOf(err) != sqlerror.Down {
-		t.Errorf("all are dead: %v", err)
-	}
+	expect.Equal(t, sqlerror.KindOf(err), sqlerror.Down, "all are dead", err)
 	t.Logf("%s: %v", time.Since(start), err)
 	require.NoError(t, cluster.Bootstrap())
-	if err := e.DB.WithContext(t.Context()).Exec("SELECT 1").Error; err != nil {
-		t.Errorf("the cluster is back: %v", err)
-	}
+	expect.NoError(t, e.DB.WithContext(t.Context()).Exec("SELECT 1").Error, "the cluster is back")
 }
 
 // TestGaleraStaleRead shows the lost update of a lock outside the database. The node of the next holder has not
@@ -118,14 +105,10 @@ func TestGaleraStaleRead(t *testing.T) {
 		causal <- amount
 	}()
 	run(t, backup, "UNLOCK TABLES")
-	if got := <-causal; got != 9 {
-		t.Errorf("a read that waits sees %d, want 9", got)
-	}
+	expect.Equal(t, <-causal, 9, "a read that waits sees")
 	run(t, next, "BEGIN")
 	run(t, next, "UPDATE product SET amount = 9 WHERE name = 'apple'") // 10 - 1, from its stale read
 	run(t, next, "COMMIT")                                             // the cluster accepts it
 	require.NoError(t, a.Cluster.Settle(t.Context()))
-	if got := ask(t, first, "SELECT amount FROM product WHERE name = 'apple'"); got != 9 {
-		t.Errorf("%d are left of 10 after two sales; want 9, a lost update", got)
-	}
+	expect.Equal(t, ask(t, first, "SELECT amount FROM product WHERE name = 'apple'"), 9, "left of 10 after two sales")
 }

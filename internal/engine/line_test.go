@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -59,12 +60,8 @@ func TestInLine(t *testing.T) {
 		go func() { _, err := line.BeginTx(ctx, nil); gone <- err }()
 		synctest.Wait()
 		giveUp()
-		if err := <-gone; !errors.Is(err, context.Canceled) {
-			t.Errorf("who has given up got %v", err)
-		}
-		if err := first.(*placed).Rollback(); err != nil {
-			t.Error(err)
-		}
+		expect.ErrorIs(t, <-gone, context.Canceled, "who has given up")
+		expect.NoError(t, first.(*placed).Rollback())
 		var order []int
 		for range buyers {
 			order = append(order, <-served)

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/url"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/sqlerror"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -151,9 +151,7 @@ func TestPostgresCommit(t *testing.T) {
 				return tx.Exec("UPDATE product SET amount = ? WHERE name = 'apple'", i).Error
 			})
 		})
-		if !errors.Is(err, purchase.ErrUnknownOutcome) {
-			t.Errorf("%s in a COMMIT: %v, want that its outcome is unknown", end, err)
-		}
+		expect.ErrorIs(t, err, purchase.ErrUnknownOutcome, end, "in a COMMIT")
 		var amount int
 		if err := e.Admin.Raw("SELECT amount FROM product WHERE name = 'apple'").Scan(&amount).Error; err != nil || amount != i {
 			t.Errorf("%s in a COMMIT: the stock is %d, %v; want %d: it was committed here", end, amount, err, i)
@@ -175,9 +173,7 @@ func TestPostgresCommit(t *testing.T) {
 		_, err := purchase.NewIdempotent(nil, e.DB).Buy(ctx, order)
 		return err
 	})
-	if !errors.Is(err, purchase.ErrUnknownOutcome) {
-		t.Errorf("asked again: %v, want that its outcome is unknown", err)
-	}
+	expect.ErrorIs(t, err, purchase.ErrUnknownOutcome, "asked again")
 }
 
 // cutCommit ends the wait of a COMMIT for a replica after its buyer has given up, and returns the answer
@@ -189,11 +185,10 @@ func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Contex
 	told := make(chan error, 1)
 	go func() { told <- buy(ctx) }()
 	var pid int
-	for deadline := time.Now().Add(30 * time.Second); pid == 0; {
-		if err := admin.Raw("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid).Error; err != nil || time.Now().After(deadline) {
-			t.Fatalf("no COMMIT waits for the replica: %v", err)
-		}
-	}
+	require.Eventually(t, "a COMMIT waits for the replica", func() bool {
+		require.NoError(t, admin.Raw("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid).Error)
+		return pid != 0
+	})
 	giveUp()
 	require.NoError(t, admin.Exec("SELECT "+end+"(?)", pid).Error)
 	return <-told
@@ -237,16 +232,13 @@ func TestPostgresReadOnly(t *testing.T) {
 	for _, statement := range []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"} {
 		require.NoError(t, e.Admin.Exec(statement).Error)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		if down := e.Check(t.Context()); len(down) > 0 {
-			if err := down["database"]; err == nil || !strings.Contains(err.Error(), "use the primary") {
-				t.Errorf("down: %v", down)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it is ready")
-		}
+	var down map[string]error
+	require.Eventually(t, "it is not ready", func() bool {
+		down = e.Check(t.Context())
+		return len(down) > 0
+	})
+	if err := down["database"]; err == nil || !strings.Contains(err.Error(), "use the primary") {
+		t.Errorf("down: %v", down)
 	}
 }
 
@@ -284,8 +276,6 @@ func TestPooler(t *testing.T) {
 		}()
 	}
 	for range 8 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, <-done)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -125,9 +126,7 @@ func TestDeadRedisNodes(t *testing.T) {
 		if e.Topology != kind || len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "127.0.0.1:1 of ") {
 			t.Errorf("%s: %s, warnings %q", kind, e.Topology, e.Warnings)
 		}
-		if err := e.Redis.Set(t.Context(), "key", "value", 0).Err(); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		expect.NoError(t, e.Redis.Set(t.Context(), "key", "value", 0).Err(), kind)
 	}
 }
 
@@ -165,9 +164,7 @@ func TestRedisComesBack(t *testing.T) {
 			var starts sync.WaitGroup
 			for _, node := range all {
 				starts.Go(func() {
-					if err := node.Start(); err != nil {
-						t.Error(err)
-					}
+					expect.NoError(t, node.Start())
 				})
 			}
 			starts.Wait()
@@ -188,9 +185,7 @@ func TestHungSentinel(t *testing.T) {
 		t.Helper()
 		conn := e.Redis.(*redis.Client).Conn() // conn keeps its connection, so the next command needs another connection
 		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.Set(t.Context(), "key", "value", 0).Err(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, conn.Set(t.Context(), "key", "value", 0).Err())
 	}
 	set()
 	require.NoError(t, first.Signal(syscall.SIGSTOP))
@@ -325,7 +320,5 @@ func TestLateAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // long enough to send a command
 	defer cancel()
 	context.AfterFunc(ctx, func() { close(over) })
-	if err := e.Redis.Set(ctx, "key", "value", 0).Err(); err != nil {
-		t.Errorf("the answer was not read: %v", err)
-	}
+	expect.NoError(t, e.Redis.Set(ctx, "key", "value", 0).Err(), "the answer was not read")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -25,20 +26,14 @@ func TestCommitProxy(t *testing.T) {
 			defer e.Close()
 			pool, err := e.DB.DB()
 			require.NoError(t, err)
-			if _, err := pool.Exec("CREATE TABLE committed (id INT PRIMARY KEY)"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, expect.ErrorOf(pool.Exec("CREATE TABLE committed (id INT PRIMARY KEY)")))
 			insert := func(id int, end func(*sql.Tx) error) error {
 				tx, err := pool.BeginTx(context.Background(), nil)
 				require.NoError(t, err)
-				if _, err := tx.Exec("INSERT INTO committed VALUES (" + string(rune('0'+id)) + ")"); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, expect.ErrorOf(tx.Exec("INSERT INTO committed VALUES ("+string(rune('0'+id))+")")))
 				return end(tx)
 			}
-			if err := insert(1, (*sql.Tx).Commit); err != nil {
-				t.Errorf("a COMMIT before the proxy is armed: %v", err)
-			}
+			expect.NoError(t, insert(1, (*sql.Tx).Commit), "a COMMIT before the proxy is armed")
 			proxy.Arm(1)
 			if err := insert(2, (*sql.Tx).Rollback); err != nil || proxy.Dropped() != 0 {
 				t.Errorf("a ROLLBACK: %v, %d answers dropped", err, proxy.Dropped())
@@ -46,9 +41,7 @@ func TestCommitProxy(t *testing.T) {
 			if err := insert(3, (*sql.Tx).Commit); err == nil || proxy.Dropped() != 1 {
 				t.Errorf("the COMMIT: %v, %d answers dropped; want an error and 1", err, proxy.Dropped())
 			}
-			if err := insert(4, (*sql.Tx).Commit); err != nil {
-				t.Errorf("the COMMIT after it: %v", err)
-			}
+			expect.NoError(t, insert(4, (*sql.Tx).Commit), "the COMMIT after it")
 			var n, sum int
 			if err := pool.QueryRow("SELECT COUNT(*), SUM(id) FROM committed").Scan(&n, &sum); err != nil || n != 3 || sum != 8 {
 				t.Errorf("%d rows with the sum %d, %v; want 1, 3 and 4", n, sum, err)

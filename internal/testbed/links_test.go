@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -38,9 +39,7 @@ func TestLinks(t *testing.T) {
 		if want == 0 {
 			patience = 300 * time.Millisecond
 		}
-		if n := links.Answering(patience); n != want {
-			t.Errorf("%s: %d answer, want %d", when, n, want)
-		}
+		expect.Equal(t, links.Answering(patience), want, when)
 	}
 	do := func(err error) {
 		t.Helper()
@@ -83,7 +82,5 @@ func TestLead(t *testing.T) {
 	if led.Detours.To("redis:1") != "link:1" || led.Detours.To("a:1") != "b:1" || !slices.Equal(led.Etcd, []string{"link:2"}) || !slices.Equal(led.Zookeeper, given.Zookeeper) {
 		t.Errorf("led to %+v", led)
 	}
-	if len(given.Detours) != 1 {
-		t.Errorf("the detours that were given have become %v", given.Detours)
-	}
+	expect.Equal(t, len(given.Detours), 1, "the given detours", given.Detours)
 }

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -58,9 +58,7 @@ func TestShop(t *testing.T) {
 		t.Helper()
 		select {
 		case got := <-said:
-			if got != want {
-				t.Errorf("the shop wrote %q, want %q", got, want)
-			}
+			expect.Equal(t, got, want, "the shop")
 		case <-time.After(10 * time.Second):
 			t.Fatalf("the shop did not write %q", want)
 		}
@@ -126,8 +124,6 @@ func TestCommand(t *testing.T) {
 			"serve --addr a:1 --log-level warn --sold-out-check=true --admission adaptive --wait 1s --db-conns 4 --failpoints",
 		},
 	} {
-		if got := c.command.At("a:1").Args[1:]; !slices.Equal(got, strings.Fields(c.want)) {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		expect.DeepEqual(t, c.command.At("a:1").Args[1:], strings.Fields(c.want))
 	}
 }

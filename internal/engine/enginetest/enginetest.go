@@ -21,6 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest/serverset"
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -135,9 +137,7 @@ func coordinated(t *testing.T, c engine.Config) engine.Config {
 		return c
 	}
 	servers, err := coordination()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
+	require.NoError(t, err, "local servers")
 	for _, absent := range servers.WhyMissing {
 		t.Fatal(absent)
 	}
@@ -151,17 +151,13 @@ func coordinated(t *testing.T, c engine.Config) engine.Config {
 func running(t *testing.T, start func() (*engine.Engine, error)) *engine.Engine {
 	t.Helper()
 	e, err := start()
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
+	require.NoError(t, err, "local servers")
 	return e
 }
 
 func database(t *testing.T, e *engine.Engine, name string) string {
 	t.Helper()
-	if err := e.DB.Exec("CREATE DATABASE " + name + " CHARACTER SET utf8mb4").Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.DB.Exec("CREATE DATABASE "+name+" CHARACTER SET utf8mb4").Error)
 	return strings.TrimSuffix(e.URLs.DB, "/shop") + "/" + name
 }
 
@@ -192,9 +188,7 @@ func onPostgres(t *testing.T) engine.Config {
 	tier.Test(t, "needs servers")
 	servers, admin := running(t, local), running(t, postgres)
 	name := testName()
-	if err := admin.DB.Exec("CREATE SCHEMA " + name).Error; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, admin.DB.Exec("CREATE SCHEMA "+name).Error)
 	return shared(servers, name, admin.URLs.DB+"&search_path="+name)
 }
 
@@ -204,18 +198,14 @@ func Redis(t *testing.T, kind string) *engine.Engine {
 	t.Helper()
 	tier.Test(t, "needs servers")
 	service, err := shares.of(kind)
-	if err != nil {
-		t.Fatalf("local servers: %v", err)
-	}
+	require.NoError(t, err, "local servers")
 	servers := running(t, local)
 	name := testName()
 	c := shared(servers, name, database(t, servers, name))
 	c.Redis = service.URL()
 	e := open(t, c)
 	err = topology.EachPrimary(t.Context(), e.Redis, func(node redis.UniversalClient) error { return node.FlushAll(t.Context()).Err() })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -307,14 +297,10 @@ func under(name string, hosts []string) []string {
 func open(t *testing.T, c engine.Config) *engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(), c)
-	if err != nil {
-		t.Fatalf("open the engine: %v", err)
-	}
+	require.NoError(t, err, "open the engine")
 	e.Disposable = true // the database belongs to the test
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Errorf("close the engine: %v", err)
-		}
+		expect.NoError(t, e.Close(), "close the engine")
 	})
 	return e
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 // TestKindOf covers the codes that the conformance suite does not get from real servers.
@@ -51,9 +53,7 @@ func TestKindOf(t *testing.T) {
 		{"deadline", context.DeadlineExceeded, Other},
 		{"cancelled", context.Canceled, Other},
 	} {
-		if got := KindOf(c.err); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, KindOf(c.err), c.want, c.name)
 	}
 }
 

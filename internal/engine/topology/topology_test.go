@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -45,12 +46,8 @@ func TestOnConnAsk(t *testing.T) {
 	err = topology.OnConn(ctx, cluster, key, func(conn *redis.Conn) error {
 		return conn.Eval(ctx, `return redis.call("set", KEYS[1], "token")`, []string{key}).Err()
 	})
-	if err != nil {
-		t.Error(err)
-	}
-	if got := to.ClusterCountKeysInSlot(ctx, int(slot)).Val(); got != 1 {
-		t.Errorf("%d keys where the slot goes to, want 1", got)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, to.ClusterCountKeysInSlot(ctx, int(slot)).Val(), 1, "keys at the slot's new server")
 }
 
 // TestWaitIsBounded: a server that does not answer WAIT delays a caller no longer than the client's

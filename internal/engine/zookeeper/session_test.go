@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -47,9 +48,7 @@ func answers(t *testing.T, s *zookeeper.Session) {
 	for err != nil && ctx.Err() == nil { // the library fails calls between two connections
 		err = s.Ping(ctx)
 	}
-	if err != nil {
-		t.Fatalf("the server does not answer: %v", err)
-	}
+	require.NoError(t, err, "the server does not answer")
 }
 
 func closed(t *testing.T, what string, c <-chan struct{}) {
@@ -81,12 +80,8 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q: %v", hosts, err)
 			continue
 		}
-		if s.Root != root {
-			t.Errorf("%q: root %q, want %q", hosts, s.Root, root)
-		}
-		if hosts[1] != "127.0.0.1:1"+path {
-			t.Errorf("the caller's hosts became %q", hosts)
-		}
+		expect.Equal(t, s.Root, root, hosts, "root")
+		expect.Equal(t, hosts[1], "127.0.0.1:1"+path, "the caller's hosts", hosts)
 		_ = s.Close()
 	}
 }
@@ -100,9 +95,7 @@ func TestDoubt(t *testing.T) {
 	s := open(t, server.Addr)
 	answers(t, s)
 	first := s.Doubt()
-	if s.Doubt() != first {
-		t.Error("two questions in one connection have two answers")
-	}
+	expect.Equal(t, s.Doubt(), first, "two questions in one connection")
 	node, err := s.Conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	select {
@@ -175,9 +168,7 @@ func TestClose(t *testing.T) {
 	holder, other := open(t, server.Addr), open(t, server.Addr)
 	answers(t, holder)
 	answers(t, other)
-	if _, err := holder.Conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(holder.Conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))))
 	there, _, events, err := other.Conn.ExistsW("/mine")
 	if err != nil || !there {
 		t.Fatalf("the node is there: %t, %v", there, err)
@@ -191,15 +182,11 @@ func TestClose(t *testing.T) {
 	closed(t, "Closed", holder.Closed())
 	select {
 	case e := <-events:
-		if e.Type != zk.EventNodeDeleted {
-			t.Errorf("got %v, want that the node was deleted", e)
-		}
+		expect.Equal(t, e.Type, zk.EventNodeDeleted, e)
 	case <-time.After(timeout):
 		t.Errorf("the node is still there after %s", timeout)
 	}
-	if err := holder.Close(); err != nil {
-		t.Errorf("the second Close: %v", err)
-	}
+	expect.NoError(t, holder.Close(), "the second Close")
 }
 
 // TestConnectionLost: ConnectionLost reports only errors after which a call may have been executed.
@@ -214,8 +201,6 @@ func TestConnectionLost(t *testing.T) {
 		zk.ErrNoNode:                                     false,
 		zk.ErrClosing:                                    false,
 	} {
-		if got := zookeeper.ConnectionLost(err); got != want {
-			t.Errorf("%v: %t, want %t", err, got, want)
-		}
+		expect.Equal(t, zookeeper.ConnectionLost(err), want, err)
 	}
 }

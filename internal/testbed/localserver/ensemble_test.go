@@ -2,7 +2,6 @@ package localserver
 
 import (
 	"testing"
-	"time"
 
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
@@ -51,17 +50,15 @@ func ensemble[M member](t *testing.T, g *Group, start func(*Group) ([]M, error))
 
 func onlyLeader[M member](t *testing.T, members []M) int {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		var leaders []int
+	var leaders []int
+	require.Eventually(t, "exactly one member leads", func() bool {
+		leaders = nil
 		for i, m := range members {
 			if m.Leads() {
 				leaders = append(leaders, i)
 			}
 		}
-		if len(leaders) == 1 {
-			return leaders[0]
-		}
-	}
-	t.Fatal("after a minute, not exactly one member leads")
-	return -1
+		return len(leaders) == 1
+	})
+	return leaders[0]
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -32,25 +33,16 @@ func TestKilledStarting(t *testing.T) {
 		require.NoError(t, starter.Start())
 		_ = write.Close()
 		lines := bufio.NewReader(read)
-		if _, err := lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(lines.ReadString('\n')))
 		time.Sleep(rand.N(10 * time.Millisecond)) // any moment will do
 		require.NoError(t, starter.Process.Kill())
 		_ = starter.Wait()
 		require.NoError(t, read.SetReadDeadline(time.Now().Add(20*time.Second)))
-		if _, err := io.Copy(io.Discard, lines); err != nil {
-			t.Fatalf("a child is left: %v", err)
-		}
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		require.NoError(t, expect.ErrorOf(io.Copy(io.Discard, lines)), "a child is left")
+		require.Eventually(t, "nothing is left behind", func() bool {
 			left, err := filepath.Glob(filepath.Join(tmp, "*"))
-			if err == nil && len(left) == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("left behind: %v %v", left, err)
-			}
-		}
+			return err == nil && len(left) == 0
+		})
 		_ = read.Close()
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -31,9 +32,7 @@ func newGroup(t testing.TB) *Group {
 	g, err := NewGroup()
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, g.Close())
 		if _, err := os.Stat(g.dir); !os.IsNotExist(err) {
 			t.Errorf("the group's folder is still there: %v", err)
 		}
@@ -110,9 +109,7 @@ func TestPortKept(t *testing.T) {
 		if address = r.Addr; !reserved(address) {
 			t.Errorf("%s is anybody's while its server is down", address)
 		}
-		if err := r.Start(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, r.Start())
 	})
 	if reserved(address) {
 		t.Errorf("%s is still reserved", address)
@@ -125,12 +122,8 @@ func TestOwnTmpdir(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	others := filepath.Join(os.TempDir(), "#sql-temptable-1-2-3.MAI")
 	require.NoError(t, os.WriteFile(others, nil, 0o600))
-	if _, err := StartMySQL(newGroup(t)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(others); err != nil {
-		t.Errorf("the other server's table: %v", err)
-	}
+	require.NoError(t, expect.ErrorOf(StartMySQL(newGroup(t))))
+	expect.NoError(t, expect.ErrorOf(os.Stat(others)), "the other server's table")
 }
 
 // TestFailedInstall: the error contains the reason in one line, without the installer's advice to read a log
@@ -168,9 +161,7 @@ func TestLastWords(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "log")
 		require.NoError(t, os.WriteFile(file, []byte(c.log), 0o600))
-		if got := lastWords(file); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
+		expect.Equal(t, lastWords(file), c.want)
 	}
 }
 

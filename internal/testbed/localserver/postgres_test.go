@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -28,9 +29,7 @@ func TestPostgres(t *testing.T) {
 	start = time.Now()
 	require.NoError(t, p.Start())
 	t.Logf("back after %s", time.Since(start))
-	if err := p.exec(t.Context(), "shop", "DROP TABLE kept"); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, p.exec(t.Context(), "shop", "DROP TABLE kept"))
 }
 
 // TestPostgresOrphan: a SIGKILL of the process that started the server leaves no server, no folder, and no
@@ -71,15 +70,9 @@ func TestPostgresOrphan(t *testing.T) {
 	_ = starter.Wait()
 	pid, err := strconv.Atoi(lines[0])
 	require.NoError(t, err)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		_, err := os.Stat(dir)
-		if errors.Is(err, os.ErrNotExist) && !hasSegment(t, segment) && !runs(pid) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the folder: %v; its segment is left: %t; its server runs: %t", err, hasSegment(t, segment), runs(pid))
-		}
-	}
+	require.Eventually(t, "the folder is removed", func() bool { return errors.Is(expect.ErrorOf(os.Stat(dir)), os.ErrNotExist) })
+	require.Eventually(t, "the segment is removed", func() bool { return !hasSegment(t, segment) })
+	require.Eventually(t, "the server has ended", func() bool { return !runs(pid) })
 }
 
 func hasSegment(t *testing.T, id string) bool {
@@ -144,10 +137,6 @@ func TestReplica(t *testing.T) {
 	if all, err := second.ask(t.Context(), "SELECT sum(n) = 6 FROM kept"); err != nil || !all {
 		t.Errorf("the promoted replica has not all: %v", err)
 	}
-	if err := p.Remove(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(p.in.path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the first server's folder is left: %v", err)
-	}
+	expect.NoError(t, p.Remove())
+	expect.ErrorIs(t, expect.ErrorOf(os.Stat(p.in.path)), os.ErrNotExist, "the first server's folder")
 }

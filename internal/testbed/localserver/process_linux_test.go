@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -20,9 +21,7 @@ func TestState(t *testing.T) {
 	if s := state(stat); !strings.HasPrefix(s, "S") {
 		t.Errorf("the state is %q, want S", s)
 	}
-	if s := state(stat + "-missing"); s != "" {
-		t.Errorf("the state of a missing file is %q", s)
-	}
+	expect.Equal(t, state(stat+"-missing"), "", "the state of a missing file")
 }
 
 // TestAwaitStop: a process that has ended runs no code, although its parent has not waited for it.
@@ -34,7 +33,5 @@ func TestAwaitStop(t *testing.T) {
 	for stat := "/proc/" + strconv.Itoa(child.Process.Pid) + "/stat"; !strings.HasPrefix(state(stat), "Z"); {
 		time.Sleep(time.Millisecond)
 	}
-	if err := awaitStop(child.Process.Pid); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, awaitStop(child.Process.Pid))
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -23,14 +24,10 @@ func TestTemplate(t *testing.T) {
 		t.Helper()
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := StartMariaDB(g); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, expect.ErrorOf(StartMariaDB(g)))
 		})
 		both.Go(func() {
-			if _, err := StartPostgres(g); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, expect.ErrorOf(StartPostgres(g)))
 		})
 		both.Wait()
 	}
@@ -43,9 +40,7 @@ func TestTemplate(t *testing.T) {
 		t.Fatalf("%q, want one for each database", first)
 	}
 	start()
-	if again := templates(t, cache); !slices.Equal(first, again) {
-		t.Errorf("%q became %q", first, again)
-	}
+	expect.DeepEqual(t, templates(t, cache), first)
 	damaged, err := filepath.Glob(filepath.Join(cache, "oversell", "*", "data"))
 	if err != nil || len(damaged) != 2 {
 		t.Fatalf("%q, %v", damaged, err)

@@ -5,6 +5,8 @@ package localservertest
 import (
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -14,13 +16,9 @@ func Group(t testing.TB) *localserver.Group {
 	t.Helper()
 	tier.Test(t, "needs servers")
 	group, err := localserver.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := group.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, group.Close())
 	})
 	return group
 }
@@ -52,8 +50,6 @@ func Galera(t testing.TB) *localserver.Galera {
 func started[Server any](t testing.TB, start func(*localserver.Group) (Server, error)) Server {
 	t.Helper()
 	server, err := start(Group(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return server
 }

@@ -3,6 +3,8 @@ package localservertest
 import (
 	"net"
 	"testing"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // Serve listens on a free port until the test ends and returns host:port. Each connection is served by handle
@@ -10,9 +12,7 @@ import (
 func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -69,9 +70,7 @@ func TestOverlap(t *testing.T) {
 			buy(purchase.Sold, 0, 1), buy(purchase.SoldOut, 2, 9), buy(purchase.SoldOut, 2, 9),
 		}, 1},
 	} {
-		if got := Overlap(c.answers); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, Overlap(c.answers), c.want, c.name)
 	}
 }
 
@@ -80,9 +79,7 @@ func TestDenied(t *testing.T) {
 	answers := []Answer{
 		{Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.SoldOut}, {Units: 3, Outcome: purchase.SoldOut}, {Units: 2, Outcome: purchase.Sold},
 	}
-	if units := Demand(answers); units != 8 {
-		t.Errorf("%d units asked for, want 8", units)
-	}
+	expect.Equal(t, Demand(answers), 8, "units asked for")
 	for left, want := range map[int64]int64{0: 0, 1: 1, 2: 2, 9: 3} {
 		e := Evidence{Sums: Sums{Leftover: left}}
 		if e.Count(answers); e.Denied != want || e.SoldOut != 3 {
@@ -115,9 +112,7 @@ func TestReserved(t *testing.T) {
 			{Outcome: purchase.SoldOut, Start: second(2), End: second(3)},
 			{Outcome: c.outcome, Units: c.units, Start: second(c.start), End: second(c.end)},
 		})
-		if e.Denied != c.want {
-			t.Errorf("%s: %d denied, want %d", name, e.Denied, c.want)
-		}
+		expect.Equal(t, e.Denied, c.want, name, "denied")
 	}
 }
 
@@ -151,9 +146,7 @@ func TestCount(t *testing.T) {
 	}
 	var doubtful Evidence
 	doubtful.Count([]Answer{{Outcome: purchase.Unknown, Units: 3, Status: 504}, {Outcome: purchase.Unknown, Units: 5, IsLost: true}, {Outcome: purchase.Busy, Units: 7}})
-	if doubtful.Doubtful != 3 {
-		t.Errorf("orders for %d units are in doubt, want 3", doubtful.Doubtful)
-	}
+	expect.Equal(t, doubtful.Doubtful, 3, "units in doubt")
 	failed := func(status int) Answer { return Answer{Outcome: purchase.Failed, Status: status} }
 	lost := Answer{Outcome: purchase.Unknown, IsLost: true}
 	for _, c := range []struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/purchase"
@@ -165,9 +166,7 @@ func TestProgress(t *testing.T) {
 			if got := p.Stuck(); (got != "") != c.stuck {
 				t.Errorf("stuck %q, want %v; %+v", got, c.stuck, p)
 			}
-			if got := p.cannotTell(); got != c.cannot {
-				t.Errorf("cannot tell %v, want %v; %+v", got, c.cannot, p)
-			}
+			expect.Equal(t, p.cannotTell(), c.cannot, "cannot tell", p)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/chart"
 )
 
@@ -22,12 +23,8 @@ func TestSVG(t *testing.T) {
 		c.LogY = log
 		svg := string(c.SVG())
 		for what, want := range map[string]int{"<polyline": 2, "<circle": 4, "<title>here": 1, "NaN": 0, "Inf": 0, "<b>": 0} {
-			if got := strings.Count(svg, what); got != want {
-				t.Errorf("log %t: %d times %q, want %d:\n%s", log, got, what, want, svg)
-			}
+			expect.Equal(t, strings.Count(svg, what), want, what, "log", log, svg)
 		}
 	}
-	if svg := (chart.Chart{}).SVG(); svg != "" {
-		t.Errorf("draws nothing as %q", svg)
-	}
+	expect.Equal(t, (chart.Chart{}).SVG(), "", "an empty chart")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/judge/ci/result"
@@ -156,9 +157,7 @@ func TestNoFingerprint(t *testing.T) {
 		"another folder":  strings.Replace(yaml, "python3 shop.py", "python3 ../shop.py", 1),
 		"a whole path":    strings.Replace(yaml, "python3 shop.py", "python3 /srv/shop.py", 1),
 	} {
-		if got := newJob(t, text).fingerprint(t.Context()); got != "" {
-			t.Errorf("%s: %s", name, got)
-		}
+		expect.Equal(t, newJob(t, text).fingerprint(t.Context()), "", name)
 	}
 }
 
@@ -215,13 +214,9 @@ func TestShard(t *testing.T) {
 		}
 	}
 	for _, j := range all {
-		if seen[j.name()] != 1 {
-			t.Errorf("%s is in %d shards", j.name(), seen[j.name()])
-		}
+		expect.Equal(t, seen[j.name()], 1, j.name(), "shards")
 	}
-	if got := (Shard{}).of(all); len(got) != len(all) {
-		t.Errorf("without shards there are %d", len(got))
-	}
+	expect.Equal(t, len((Shard{}).of(all)), len(all), "without shards")
 	for _, text := range []string{"", "1", "0/3", "4/3", "a/b", "1/3/5", "-1/3", "1/0"} {
 		if s, err := ParseShard(text); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, %v", text, s, err)
@@ -252,9 +247,7 @@ func TestAgain(t *testing.T) {
 	var r result.Result
 	c.runAll(t.Context(), &r, []job{&fakeJob{"a", []result.Status{void, holds}}, &fakeJob{"b", []result.Status{void, void}}, &fakeJob{"c", []result.Status{holds}}}, nil)
 	want := []string{"a inconclusive", "b inconclusive", "c holds", "a holds", "b inconclusive"}
-	if !slices.Equal(ended, want) {
-		t.Errorf("%q, want %q", ended, want)
-	}
+	expect.DeepEqual(t, ended, want)
 	for i, attempts := range []int{2, 2, 1} {
 		if got := r.Checks[i]; len(got.Attempts) != attempts || got.Seconds != float64(attempts) {
 			t.Errorf("%+v, want %d attempts", got, attempts)
@@ -288,9 +281,7 @@ func TestSources(t *testing.T) {
 		for _, s := range j.sources(log) {
 			got = append(got, fmt.Sprintf("%s:%d", s.File, s.Line))
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: %q, want %q", log, got, want)
-		}
+		expect.Equal(t, strings.Join(got, " "), want, log)
 	}
 	if got := j.sources(strings.Repeat("é", 500) + " shop.py:1"); len(got) != 1 || len(got[0].Text) > mostText+3 {
 		t.Errorf("%+v", got)
@@ -314,9 +305,7 @@ func TestShow(t *testing.T) {
 	}
 	service := &targetJob{strategy: "a;b", fault: "none"}
 	service.Target = &Target{Service: verify.Service{URL: "http://shop/?a=1&b=2"}}
-	if got, want := service.command("a;b"), "shop verify --target 'http://shop/?a=1&b=2' --strategy 'a;b' --fault none"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	expect.Equal(t, service.command("a;b"), "shop verify --target 'http://shop/?a=1&b=2' --strategy 'a;b' --fault none")
 }
 
 // TestReplayOld: if the baseline's witness cannot run again, a check that holds proves no fix.

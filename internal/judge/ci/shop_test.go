@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -98,9 +99,7 @@ func TestCI(t *testing.T) {
 		"::error file=" + folder + "/oversell.yaml,line=15,title=" + folder + "/oversell.yaml%3A broken::must return no row, and does: ",
 		"::error file=" + folder + "/shop.py,line=84,title=" + folder + "/oversell.yaml%3A broken::The program's log names this line: File \"",
 	} {
-		if !strings.Contains(stdout, "\n"+start) {
-			t.Errorf("no line %s in:\n%s", start, stdout)
-		}
+		expect.Contains(t, stdout, "\n"+start)
 	}
 	if strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "shop: GitHub: no comment: the token may not write one") {
 		t.Errorf("without permission to comment it says %q", stderr)
@@ -120,9 +119,7 @@ func TestCI(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := explore.LoadSaved(filepath.Join(r.folder, "oversell-ci", c.Witness.File)); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.ErrorOf(explore.LoadSaved(filepath.Join(r.folder, "oversell-ci", c.Witness.File))))
 	replay := shoptest.Command(t, strings.Fields(c.Witness.Command)[1:]...)
 	replay.Dir = r.folder
 	if code, stdout, stderr := shoptest.Exit(t, replay); code != shoptest.Broken || !strings.Contains(stdout, "still breaks") {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -42,9 +42,7 @@ func TestFile(t *testing.T) {
 	want := `{"kind":"call","at":"2026-11-22T05:00:00Z","strategy":"redis","product":"apple","purchaser":"ann"}
 {"kind":"return","at":"2026-11-22T05:00:00Z","strategy":"redis","product":"apple","purchaser":"ann","token":"7","outcome":"sold","amount":1,"left":0}
 `
-	if string(got) != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, string(got), want)
 }
 
 // TestWait: Wait accepts an earlier event, waits for a later one, and ends with its context.
@@ -110,9 +108,7 @@ func TestTogether(t *testing.T) {
 	var written []history.Event
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		var e history.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatalf("%s: %v", lines.Text(), err)
-		}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &e), lines.Text())
 		written = append(written, e)
 	}
 	kept := log.Events()
@@ -150,10 +146,6 @@ func TestCannotWrite(t *testing.T) {
 	log := newLog(t, "/dev/full")
 	log.Add(history.Event{Kind: history.Call})
 	log.Add(history.Event{Kind: history.Return})
-	if err := log.Close(); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("Close: %v, want %v", err, syscall.ENOSPC)
-	}
-	if n := len(log.Events()); n != 2 {
-		t.Errorf("%d events, want 2", n)
-	}
+	expect.ErrorIs(t, log.Close(), syscall.ENOSPC, "Close")
+	expect.Equal(t, len(log.Events()), 2, "events")
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -59,9 +60,7 @@ func TestCheck(t *testing.T) {
 		{"what is held cannot be sold twice", 1, Admits, []Buy{op(sold, 0, 1, 0), op(sold, 2, 3, 0)}, No},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Check(c.buys, c.stock, c.counts, time.Minute); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			expect.Equal(t, Check(c.buys, c.stock, c.counts, time.Minute), c.want)
 		})
 	}
 }
@@ -100,9 +99,7 @@ func TestReserves(t *testing.T) {
 		{"more sold than stocked", 2, writesLater, []Buy{lost(before, 1), sold(1, 1), refused, sold(after, 0), sold(after+2, -1)}, No},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Check(Settle(c.buys, recorded), c.stock, c.counts, time.Minute); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
+			expect.Equal(t, Check(Settle(c.buys, recorded), c.stock, c.counts, time.Minute), c.want)
 		})
 	}
 }
@@ -113,9 +110,7 @@ func TestUnknown(t *testing.T) {
 	for i := range int64(60) {                                                                           // equal buys at the same time
 		buys = append(buys, Buy{Call: time.UnixMilli(i), Return: time.UnixMilli(1000 + i), Outcome: purchase.Sold})
 	}
-	if got := Check(buys, 61, Exactly, 50*time.Millisecond); got != Unknown {
-		t.Errorf("%q, want %q", got, Unknown)
-	}
+	expect.Equal(t, Check(buys, 61, Exactly, 50*time.Millisecond), Unknown)
 	if got := Check(buys, 59, Exactly, 50*time.Millisecond); got != No { // more sales than units
 		t.Errorf("%q, want %q", got, No)
 	}
@@ -128,13 +123,7 @@ func TestLimits(t *testing.T) {
 	for i := range long {
 		long[i] = Buy{Call: time.UnixMilli(1), Return: time.UnixMilli(2), Outcome: purchase.Sold}
 	}
-	if got := Check(long[:2], 1, Unspecified, time.Minute); got != "" {
-		t.Errorf("nothing is promised: %q", got)
-	}
-	if got := Check(long, int64(len(long)), Lags, time.Minute); got != Unknown {
-		t.Errorf("a long history: %q", got)
-	}
-	if got := Check(long, 1, Lags, time.Minute); got != No {
-		t.Errorf("a long history of one unit: %q", got)
-	}
+	expect.Equal(t, Check(long[:2], 1, Unspecified, time.Minute), "", "nothing is promised")
+	expect.Equal(t, Check(long, int64(len(long)), Lags, time.Minute), Unknown, "a long history")
+	expect.Equal(t, Check(long, 1, Lags, time.Minute), No, "a long history of one unit")
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
@@ -34,8 +35,6 @@ func TestBreaksFrom(t *testing.T) {
 		t.Errorf("rush: %s, want no promise", v)
 	}
 	for _, c := range append(promise.Faults(), promise.TwoProcesses) {
-		if p[c] != verdict.Oversold {
-			t.Errorf("%s: %q, want oversold", c, p[c])
-		}
+		expect.Equal(t, p[c], verdict.Oversold, c)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -62,9 +63,7 @@ func TestFormats(t *testing.T) {
 	} {
 		text := write(t, ending)
 		for _, want := range c.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q:\n%s", ending, want, text)
-			}
+			expect.Contains(t, text, want, ending)
 		}
 		for _, never := range c.never {
 			if strings.Contains(text, never) {
@@ -83,9 +82,7 @@ func TestFormats(t *testing.T) {
 	if !json.Valid([]byte(write(t, ".json"))) {
 		t.Error("the JSON is none")
 	}
-	if err := xml.Unmarshal([]byte(write(t, ".xml")), new(struct{ XMLName xml.Name })); err != nil {
-		t.Errorf("the XML is none: %v", err)
-	}
+	expect.NoError(t, xml.Unmarshal([]byte(write(t, ".xml")), new(struct{ XMLName xml.Name })), "the XML is none")
 }
 
 // TestByEnding: endings are recognized in upper and lower case. An unknown one gives an error that

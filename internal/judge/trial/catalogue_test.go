@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -44,8 +45,6 @@ func TestCatalogueTable(t *testing.T) {
 			want.family = ""
 		}
 		above = e.Family
-		if rows[i] != want {
-			t.Errorf("row %d shows\n%+v\nwant\n%+v", i, rows[i], want)
-		}
+		expect.Equal(t, rows[i], want, "row", i)
 	}
 }

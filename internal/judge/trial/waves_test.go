@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 )
 
@@ -20,9 +21,7 @@ func TestWaves(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 	}
-	if number != 2 {
-		t.Errorf("%d waves, want 2", number)
-	}
+	expect.Equal(t, number, 2, "waves")
 	buyers := map[int]bool{}
 	for w := range long.Waves(names) {
 		if buyers[w.Buyers] = true; int64(w.Buyers) <= w.Stock {
@@ -32,9 +31,7 @@ func TestWaves(t *testing.T) {
 			break
 		}
 	}
-	if len(buyers) != 4 {
-		t.Errorf("%v buyers, want 4 numbers", buyers)
-	}
+	expect.Equal(t, len(buyers), 4, "numbers of buyers", buyers)
 	killing := Crowd{Buyers: 200, Stock: 100, For: time.Nanosecond, Every: time.Hour, Fault: promise.Crash}
 	var faults []promise.Condition
 	for w := range killing.Waves(names) {

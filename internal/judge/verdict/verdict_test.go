@@ -6,10 +6,10 @@ import (
 	"go/token"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -38,9 +38,7 @@ func TestVerdictsPage(t *testing.T) {
 		for _, row := range regexp.MustCompile("(?m)^(?:\\||-) `([a-z_]+)`(?: \\||:)").FindAllStringSubmatch(part, -1) {
 			got = append(got, row[1])
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the page lists as %s\n%q, want\n%q", name, got, want)
-		}
+		expect.DeepEqual(t, got, want, name)
 	}
 }
 
@@ -61,9 +59,7 @@ func TestKeeps(t *testing.T) {
 		{Stalled, Stalled, true},
 		{Stalled, Holds, false},
 	} {
-		if got := c.promise.Keeps(c.got); got != c.want {
-			t.Errorf("%s keeps %s: %v, want %v", c.got, c.promise, got, c.want)
-		}
+		expect.Equal(t, c.promise.Keeps(c.got), c.want, c.got, "keeps", c.promise)
 	}
 }
 

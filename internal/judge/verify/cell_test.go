@@ -12,6 +12,7 @@ import (
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/history"
@@ -201,9 +202,7 @@ func TestTwoHolders(t *testing.T) {
 	}{"one after the other": {after, false}, "beside": {beside, true}, "nothing": {nil, false}} {
 		var cell Cell
 		reading{&cell, c.events}.read()
-		if got := cell.TwoHolders != nil; got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
+		expect.Equal(t, cell.TwoHolders != nil, c.want, name)
 	}
 }
 
@@ -307,17 +306,13 @@ func TestReports(t *testing.T) {
 	if strings.Contains(table+"\n", " \n") {
 		t.Errorf("blanks at the end of a line: %q", table)
 	}
-	if markdown := text(func(b *strings.Builder) error { return write(b, r, ".md") }); !strings.Contains(markdown, "| `redis` | **breaks** | drifted: pause |  | rush |\n") {
-		t.Errorf("the Markdown lacks the row of redis: %s", markdown)
-	}
+	expect.Contains(t, text(func(b *strings.Builder) error { return write(b, r, ".md") }), "| `redis` | **breaks** | drifted: pause |  | rush |\n", "the Markdown")
 	for name, text := range map[string]string{
 		"table":    text(func(b *strings.Builder) error { return r.Table(b, false) }),
 		"markdown": text(func(b *strings.Builder) error { return write(b, r, ".md") }),
 	} {
 		for _, want := range []string{"! oversold", "? inconclusive", "2 as promised, 1 contradict, 1 inconclusive"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q:\n%s", name, want, text)
-			}
+			expect.Contains(t, text, want, name)
 		}
 	}
 	page := text(func(b *strings.Builder) error { return write(b, r, ".html") })
@@ -338,9 +333,7 @@ func TestWithoutPromise(t *testing.T) {
 		"2 as promised, 0 contradict, 0 inconclusive":                      {kept, kept},
 		"1 as promised, 0 contradict, 0 inconclusive, 1 without a promise": {kept, free},
 	} {
-		if got := (Report{Cells: cells}).Sort().counts(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		expect.Equal(t, (Report{Cells: cells}).Sort().counts(), want)
 	}
 }
 
@@ -367,9 +360,7 @@ func TestFailedCell(t *testing.T) {
 		}
 		require.NoError(t, form())
 		for _, want := range wants {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%q lacks %q:\n%.2000s", ending, want, b.String())
-			}
+			expect.Contains(t, b.String(), want, ending)
 		}
 	}
 }
@@ -400,9 +391,7 @@ func TestMarkdownBound(t *testing.T) {
 				t.Errorf("%v, %d bytes", err, b.Len())
 			}
 			for _, want := range c.want {
-				if !strings.Contains(b.String(), want) {
-					t.Errorf("it lacks %q", want)
-				}
+				expect.Contains(t, b.String(), want)
 			}
 			if !strings.HasSuffix(b.String(), "\nRun it: `./shop verify`\n") {
 				t.Error("the page does not end with how to run it again")

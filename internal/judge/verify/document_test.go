@@ -1,9 +1,9 @@
 package verify
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/fault"
 )
 
@@ -21,9 +21,7 @@ func TestNotPromised(t *testing.T) {
 		"No promise is made for setnx under pause, crash; redis under pause: chance decides.",
 		"No promise is made for etcd under pause: the client counts.",
 	}
-	if got := r.notPromised(); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	expect.DeepEqual(t, r.notPromised(), want)
 }
 
 // TestLeaveOutRows: a strategy without a cell is named once, unless another line says why it has none.

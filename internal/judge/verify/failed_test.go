@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/load/rush"
@@ -32,9 +33,7 @@ func TestStarvedPlay(t *testing.T) {
 		{"no error", nil, delayed(1500), false},
 	} {
 		cell, is := Cell{Promise: verdict.Holds}.starved(c.err, c.delays, start, time.UnixMilli(2000))
-		if is != c.want {
-			t.Errorf("%s: %t, want %t", c.name, is, c.want)
-		}
+		expect.Equal(t, is, c.want, c.name)
 		if is && (cell.Verdict != verdict.Inconclusive || cell.HarnessError != "" || cell.OK ||
 			!strings.Contains(cell.Reason, "this process got no processor for 1.5 of 2.0 s") || !strings.Contains(cell.Evidence, "the zookeeper is down")) {
 			t.Errorf("%s: %+v", c.name, cell)

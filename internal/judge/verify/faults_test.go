@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/fault/failpoint"
 	"github.com/oversell/oversell/internal/judge/promise"
@@ -62,9 +63,7 @@ func TestFaults(t *testing.T) {
 				times.Wait = 2 * times.Lease // stuck buyers use up the whole wait several times
 			}
 			report := play(t, rows, times, builtShop(t), f)
-			if len(report.Cells) != len(wants) {
-				t.Errorf("%d cells, want %d", len(report.Cells), len(wants))
-			}
+			expect.Equal(t, len(report.Cells), len(wants), "cells")
 			for _, cell := range report.Cells {
 				want := wants[cell.Strategy]
 				switch {
@@ -93,9 +92,7 @@ func play(t *testing.T, rows []verify.Strategy, times fault.Times, launch fault.
 		Strategies: rows, Faults: faults, Ended: func(verify.Cell, verify.Report) {}, Progress: func(string, ...any) {},
 		Launch: launch, Times: times, Redlock: engine.RedlockNodes, History: t.TempDir(), Lanes: min(2, len(rows)), Repeat: 1,
 	}.Local(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, err)
 	return report
 }
 
@@ -130,9 +127,7 @@ func TestFaultsThatMiss(t *testing.T) {
 		t.Run(strategy, func(t *testing.T) {
 			t.Parallel()
 			report := playOdd(t, strategy, times, faults...)
-			if len(report.Cells) != len(faults) {
-				t.Errorf("%d cells, want %d", len(report.Cells), len(faults))
-			}
+			expect.Equal(t, len(report.Cells), len(faults), "cells")
 			for _, cell := range report.Cells {
 				t.Run(string(cell.Fault), func(t *testing.T) {
 					slow := cell.NextSaleMS != nil && *cell.NextSaleMS > cell.BoundMS/2
@@ -158,9 +153,7 @@ func TestHarnessErrorsInARow(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
 	report := playOdd(t, "exits", fault.DefaultTimes(), append(exitsAt(), promise.ClientGone, promise.Latency)...)
-	if len(report.Cells) != len(exitsAt())+2 {
-		t.Errorf("%d cells", len(report.Cells))
-	}
+	expect.Equal(t, len(report.Cells), len(exitsAt())+2, "cells")
 	for i, cell := range report.Cells {
 		t.Logf("%s: %s, %d ms: %s", cell.Fault, cell.Verdict, cell.DurationMS, cell.Evidence)
 		failed := slices.Contains(exitsAt(), cell.Fault)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -48,9 +49,7 @@ func TestMerge(t *testing.T) {
 			if shown := (presented{&got}).field().Terminal(marks(false)); len(got.Verdicts) > 1 && !strings.Contains(shown, ", ") || !strings.Contains(shown, string(c.want)+" ") {
 				t.Errorf("the matrix shows %q, want the counts", shown)
 			}
-			if lost := got.Verdicts[verdict.Lost]; got.Lost != int64(lost) {
-				t.Errorf("%d lost, want %d", got.Lost, lost)
-			}
+			expect.Equal(t, got.Lost, int64(got.Verdicts[verdict.Lost]), "lost")
 		})
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -60,9 +62,7 @@ func verifies(t *testing.T, flags string, want map[promise.Condition]verdict.Ver
 	args := append([]string{"verify", "--engine", "local", "--json", "--fault", strings.Join(faults, ",")}, strings.Fields(flags)...)
 	code, stdout, stderr := shoptest.RunRaced(t, args...)
 	var report verify.Report
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-		t.Fatalf("exit %d, %v: %s", code, err, stderr)
-	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report), "exit", code, stderr)
 	var void []string
 	for _, c := range report.Cells {
 		if c.Verdict == verdict.Inconclusive && c.HarnessError == "" {
@@ -128,9 +128,7 @@ func TestOutage(t *testing.T) {
 	if ms := cells[0].NextSaleMS; ms == nil || *ms < lease/2 || *ms > lease+2000 {
 		t.Errorf("the next sale came after %v ms, with a lease of %d ms", ms, lease)
 	}
-	if want := "shop verify --engine local --strategy redis --fault crash --lease 5s"; cells[0].Replay != want {
-		t.Errorf("replay %q, want %q", cells[0].Replay, want)
-	}
+	expect.Equal(t, cells[0].Replay, "shop verify --engine local --strategy redis --fault crash --lease 5s", "replay")
 }
 
 // TestVerifyGalera: every fault of a node takes effect. The strategy redis sells twice if its lease ends inside
@@ -142,12 +140,8 @@ func TestVerifyGalera(t *testing.T) {
 	code, stdout, stderr := shoptest.RunRaced(t, "verify", "--engine", "local", "--local-db", dialect.Galera, "--strategy", "conditional,redis",
 		"--fault", "db-kill,db-node-kill,db-node-freeze,db-node-cut,db-node-rejoin,db-cluster-restart", "--json")
 	var report verify.Report
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-		t.Fatalf("exit %d, %v: %s", code, err, stderr)
-	}
-	if len(report.Cells) != 12 {
-		t.Errorf("%d cells, want 12", len(report.Cells))
-	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &report), "exit", code, stderr)
+	expect.Equal(t, len(report.Cells), 12, "cells")
 	for _, c := range report.Cells {
 		if !c.OK {
 			t.Errorf("%s", c.Line())

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -259,11 +260,7 @@ func TestReadAnswer(t *testing.T) {
 		{"status alone, unknown", 1, 504, ``, purchase.Unknown},
 		{"bad request", 1, 400, ``, purchase.Failed},
 	} {
-		if got := AnswerOf(Exchange{Status: c.status, Body: []byte(c.body)}, Buyer{Units: c.units}); got.Outcome != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got.Outcome, c.want)
-		}
+		expect.Equal(t, AnswerOf(Exchange{Status: c.status, Body: []byte(c.body)}, Buyer{Units: c.units}).Outcome, c.want, c.name)
 	}
-	if got := AnswerOf(Exchange{Err: errors.New("broken pipe")}, Buyer{}); got.Outcome != purchase.Unknown {
-		t.Errorf("no answer: %s, want unknown", got.Outcome)
-	}
+	expect.Equal(t, AnswerOf(Exchange{Err: errors.New("broken pipe")}, Buyer{}).Outcome, purchase.Unknown, "no answer")
 }

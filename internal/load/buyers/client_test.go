@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -106,9 +107,7 @@ func TestOnTheWire(t *testing.T) {
 			`{"amount":2,"lock":"any","product":"pear","purchaser":"b"}`,
 	} {
 		senderTo(url).One(t.Context(), buyer)
-		if got := text.Load(); got != want {
-			t.Errorf("%+v: sent %q, want %q", buyer, got, want)
-		}
+		expect.Equal[any](t, text.Load(), want, buyer, "sent")
 	}
 }
 
@@ -155,7 +154,5 @@ func TestKeepsConnections(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if opened.Load() != 1 {
-		t.Errorf("%d connections, want 1", opened.Load())
-	}
+	expect.Equal(t, opened.Load(), 1, "connections")
 }

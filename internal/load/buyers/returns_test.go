@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -65,9 +66,7 @@ func TestReturns(t *testing.T) {
 			var asked atomic.Int64
 			s := senderTo(service(t, func(w http.ResponseWriter, r *http.Request) {
 				time.Sleep(c.inside)
-				if r.URL.Query().Get("purchaser") != "ann" {
-					t.Errorf("asked by %s", r.URL)
-				}
+				expect.Equal(t, r.URL.Query().Get("purchaser"), "ann", r.URL)
 				if asked.Add(1) > c.busy {
 					fmt.Fprint(w, `{"id": 1}`)
 					return
@@ -87,9 +86,7 @@ func TestReturns(t *testing.T) {
 			if a.Outcome != c.outcome || a.IsDeferred != c.isPutOff || !c.isPutOff && a.Returns != c.returns || a.End.Sub(a.First) < c.least || answered != 1 {
 				t.Errorf("%s after %s, %d times back, put off %v, %d answers; want %+v", a.Outcome, a.End.Sub(a.First), a.Returns, a.IsDeferred, answered, c)
 			}
-			if int(asked.Load()) != a.Returns+1 {
-				t.Errorf("%d requests, and %d returns", asked.Load(), a.Returns)
-			}
+			expect.Equal(t, int(asked.Load()), a.Returns+1, "requests")
 		})
 	}
 }

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 // TestParseStat: a process's name may have brackets and spaces.
@@ -31,9 +32,7 @@ func TestDescends(t *testing.T) {
 	t.Parallel()
 	all := map[int]process{2: {parent: 1}, 3: {parent: 2}, 4: {parent: 9}, 5: {parent: 5}}
 	for id, want := range map[int]bool{2: true, 3: true, 4: false, 5: false, 6: false} {
-		if got := descends(all, id, 1); got != want {
-			t.Errorf("%d: %t, want %t", id, got, want)
-		}
+		expect.Equal(t, descends(all, id, 1), want, id)
 	}
 }
 
@@ -66,7 +65,5 @@ func TestLoad(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := load.Run(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("after its end: %v", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(load.Run(ended)), context.Canceled, "after its end")
 }

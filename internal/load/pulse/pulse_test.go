@@ -3,6 +3,8 @@ package pulse
 import (
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 func TestWithin(t *testing.T) {
@@ -11,22 +13,12 @@ func TestWithin(t *testing.T) {
 	for _, c := range []struct{ from, to, ms int }{
 		{0, 2000, 500}, {0, 100, 0}, {200, 300, 0}, {150, 350, 100}, {400, 500, 100}, {100, 200, 100}, {1000, 2000, 0}, {500, 400, 0},
 	} {
-		if got := d.Within(at(c.from), at(c.to)); got != time.Duration(c.ms)*time.Millisecond {
-			t.Errorf("from %d to %d ms: %s, want %d ms", c.from, c.to, got, c.ms)
-		}
+		expect.Equal(t, d.Within(at(c.from), at(c.to)), time.Duration(c.ms)*time.Millisecond, "from", c.from, "to", c.to, "ms")
 	}
-	if d.Longest() != 300*time.Millisecond {
-		t.Errorf("the longest is %s", d.Longest())
-	}
-	if got := d.Mostly(at(0), at(1001)); got != "" {
-		t.Errorf("less than half: %q", got)
-	}
-	if got := d.Mostly(at(0), at(0)); got != "" {
-		t.Errorf("no time: %q", got)
-	}
-	if got, want := d.Mostly(at(0), at(1000)), "this process got no processor for 0.5 of 1.0 s"; got != want {
-		t.Errorf("half: %q, want %q", got, want)
-	}
+	expect.Equal(t, d.Longest(), 300*time.Millisecond, "the longest")
+	expect.Equal(t, d.Mostly(at(0), at(1001)), "", "less than half")
+	expect.Equal(t, d.Mostly(at(0), at(0)), "", "no time")
+	expect.Equal(t, d.Mostly(at(0), at(1000)), "this process got no processor for 0.5 of 1.0 s", "half")
 	if got := (*Pulse)(nil).Delays(); got.Within(at(0), at(2000)) != 0 || got.Longest() != 0 {
 		t.Errorf("a nil pulse has %v", got)
 	}

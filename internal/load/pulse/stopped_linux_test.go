@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -32,9 +33,7 @@ func TestStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, other.Start())
 	t.Cleanup(func() { _ = other.Process.Signal(syscall.SIGKILL); _ = other.Wait() })
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(bufio.NewReader(out).ReadString('\n')))
 	delays := func(during func()) time.Duration {
 		begin := time.Now()
 		during()

@@ -3,6 +3,7 @@ package quantile_test
 import (
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
@@ -30,8 +31,6 @@ func TestOf(t *testing.T) {
 		{"the largest", 200, 1, 200},
 		{"beyond the largest", 200, 2, 200},
 	} {
-		if got := quantile.Of(counted(c.values), c.q); got != c.want {
-			t.Errorf("%s: the value at %v of %d is %d, want %d", c.name, c.q, c.values, got, c.want)
-		}
+		expect.Equal(t, quantile.Of(counted(c.values), c.q), c.want, c.name, "the value at", c.q, "of", c.values)
 	}
 }

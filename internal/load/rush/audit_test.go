@@ -2,7 +2,6 @@ package rush_test
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -61,9 +61,7 @@ func TestRead(t *testing.T) {
 				t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
 			}
 		}
-		if _, err := audit.Read(t.Context(), db, "moon"); !errors.Is(err, product.ErrNotFound) {
-			t.Errorf("no such product: %v, want ErrNotFound", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(audit.Read(t.Context(), db, "moon")), product.ErrNotFound, "no such product")
 	})
 }
 
@@ -101,9 +99,7 @@ func TestNodesDisagree(t *testing.T) {
 			require.NoError(t, purchase.Clear(db, "pear"))
 			receipt := purchase.Receipt{Product: "pear", Purchaser: "ann", Amount: 1}
 			require.NoError(t, purchase.Insert(t.Context(), db, "", time.Now(), &receipt))
-			if _, err := product.TakeIfLeft(db, "pear", 1); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, expect.ErrorOf(product.TakeIfLeft(db, "pear", 1)))
 		}
 		if c.breaks != "" {
 			require.NoError(t, two.Exec(c.breaks).Error)
@@ -111,9 +107,7 @@ func TestNodesDisagree(t *testing.T) {
 		report, err := auditor.Audit(t.Context(), "pear")
 		require.NoError(t, err)
 		got, why := audit.Judge(audit.Evidence{Sums: report, Demand: 2, MaxOverlap: 2, SoldOut: 1})
-		if got != c.want {
-			t.Errorf("%s: %s, want %s: %s", c.name, got, c.want, why)
-		}
+		expect.Equal(t, got, c.want, c.name, why)
 	}
 }
 
@@ -150,9 +144,7 @@ func TestPrint(t *testing.T) {
 		"for-update, 256 clients, the first answer without a sale: busy <b>", "left out: unit-rows: no row locks",
 		"\n coalesced * ", "\n for-update  ", "* is not safe; see",
 	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("does not say %q:\n%s", want, b.String())
-		}
+		expect.Contains(t, b.String(), want)
 	}
 	quiet := swept()
 	quiet.Points[2].Refused = 0

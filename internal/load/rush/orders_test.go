@@ -1,12 +1,12 @@
 package rush
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
@@ -52,9 +52,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%s: %d answers, %d final; want %d and %d", c.name, len(got.Answers), len(got.Final), visits, 1+c.want.Repeated)
 		}
 		got.Answers, got.Final = nil, nil
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		expect.DeepEqual(t, got, c.want, c.name)
 	}
 }
 
@@ -74,9 +72,7 @@ func TestFinalAnswers(t *testing.T) {
 		{"it may have been sold", []buyers.Answer{no, unknown, busy}, []buyers.Answer{unknown}},
 		{"refused in the end", []buyers.Answer{busy, no}, []buyers.Answer{no}},
 	} {
-		if got := finalAnswers(c.visits); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		expect.DeepEqual(t, finalAnswers(c.visits), c.want, c.name)
 	}
 }
 
@@ -131,9 +127,7 @@ func TestMaxOverlap(t *testing.T) {
 		}, 2},
 		{"a sale that does not say", []buyers.Answer{sent(purchase.SoldOut, at(1), at(3)), sent(purchase.Sold)}, 2},
 	} {
-		if got := Overlap(c.answers); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		expect.Equal(t, Overlap(c.answers), c.want, c.name)
 	}
 }
 

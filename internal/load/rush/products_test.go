@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -193,9 +194,7 @@ func TestJudgedVisits(t *testing.T) {
 			t.Errorf("%s: %s (%s), %v; want %s", x.name, r.Verdict, r.Reason, err, x.want)
 		}
 	}
-	if p := ProgressOf(waited, answers, 0, c.Lease, c.Wait, nil); p.Usual != 4*time.Millisecond {
-		t.Errorf("a purchase takes %s, want 4 ms", p.Usual)
-	}
+	expect.Equal(t, ProgressOf(waited, answers, 0, c.Lease, c.Wait, nil).Usual, 4*time.Millisecond, "a purchase")
 }
 
 // TestJudgedLate: a buyer after the burst counts for stock and records, but not for the demand and the

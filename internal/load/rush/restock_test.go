@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -38,9 +39,7 @@ func TestRestocks(t *testing.T) {
 			if err != nil || r.Verdict != c.want {
 				t.Fatalf("%s, %v; want %s", r.Verdict, err, c.want)
 			}
-			if broke := c.first == verdict.Holds && c.want != c.first; strings.HasPrefix(r.Reason, "after a restock of 10 units: 10 units are left") != broke {
-				t.Errorf("reason %q", r.Reason)
-			}
+			expect.Equal(t, strings.HasPrefix(r.Reason, "after a restock of 10 units: 10 units are left"), c.first == verdict.Holds && c.want != c.first, r.Reason)
 		})
 	}
 }
@@ -68,9 +67,7 @@ func TestSoldOut(t *testing.T) {
 		{"some gave up", Result{Verdict: verdict.Inconclusive, MaxOverlap: 2}, false},
 		{"stalled", Result{Verdict: verdict.Stalled, MaxOverlap: 1}, false},
 	} {
-		if got := c.r.soldOut(); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, c.r.soldOut(), c.want, c.name)
 	}
 }
 
@@ -174,9 +171,7 @@ func TestRestocksThatMeetNone(t *testing.T) {
 			if err != nil || r.Verdict != c.want || !strings.HasPrefix(r.Reason, "during a restock of 10 units: ") || !strings.Contains(r.Reason, c.says) {
 				t.Errorf("%s (%s), %v; want %s (%s)", r.Verdict, r.Reason, err, c.want, c.says)
 			}
-			if because := r.Disturbed(); because != "" {
-				t.Errorf("run again, because %s", because)
-			}
+			expect.Equal(t, r.Disturbed(), "")
 		})
 	}
 }

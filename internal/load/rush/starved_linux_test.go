@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
@@ -43,9 +44,7 @@ func TestStopsService(t *testing.T) {
 			buys.Store(0)
 		case r.URL.Path == "/product/buy" && buys.Add(1) == 10:
 			script := fmt.Sprintf("kill -STOP %s; sleep %.1f; kill -CONT %[1]s", pid, stops.Seconds())
-			if err := exec.Command("sh", "-c", script).Start(); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, exec.Command("sh", "-c", script).Start())
 			time.Sleep(stops / 10) // the process is stopped now
 		}
 		shop.ServeHTTP(w, r)

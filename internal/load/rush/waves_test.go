@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
@@ -60,9 +61,7 @@ func TestGrows(t *testing.T) {
 		"too few":             {line(7, func(i int) float64 { return float64(i) }), false},
 		"none":                {nil, false},
 	} {
-		if got := grows(c.values); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
+		expect.Equal(t, grows(c.values), c.want, name)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/oversell/oversell/exercises"
 	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 	"github.com/oversell/oversell/internal/tier"
@@ -192,9 +193,7 @@ func (b built) bad(t *testing.T) {
 	require.NoError(t, err)
 	for name, words := range bad {
 		before, _, marked := strings.Cut(string(code), "// HERE: "+name+"\n")
-		if marked != strings.Contains(words, "HERE") {
-			t.Errorf("bad.go and the words of %s do not agree on its line", name)
-		}
+		expect.Equal(t, marked, strings.Contains(words, "HERE"), "the mark of", name, "in bad.go and in its words")
 		words = strings.Replace(words, "HERE", fmt.Sprintf(`bad\.go:%d`, 1+strings.Count(before, "\n")), 1)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/exercises/judge"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
 )
@@ -25,9 +26,7 @@ func TestCompiler(t *testing.T) {
 		{"an import", "shop.go:4:2: package sinc is not in std (/usr/local/go/src/sinc)\n", "shop.go:4:2: package sinc is not in std (/usr/local/go/src/sinc)"},
 		{"nothing", "", "exit status 1"},
 	} {
-		if got := compiler(c.out, errors.New("exit status 1")); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		expect.Equal(t, compiler(c.out, errors.New("exit status 1")), c.want, c.name)
 	}
 }
 
@@ -39,9 +38,7 @@ func TestEnding(t *testing.T) {
 		"fatal error: all goroutines sleep\n": "fatal error: all goroutines sleep",
 		"":                                    "the code ends the whole process, where Buy should return",
 	} {
-		if got := ending(said, "learner.example/token"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		expect.Equal(t, ending(said, "learner.example/token"), want)
 	}
 }
 
@@ -72,13 +69,9 @@ func TestProgramWhy(t *testing.T) {
 			Program: "exercise", Verdict: "broken", Watch: []string{"stock", "records"}, Steps: []explore.Step{{Watched: []string{c.stock, c.records}}},
 			Findings: []witness.Finding{{Query: query, Columns: []string{"what"}, Rows: [][]string{{"it"}}}},
 		}
-		if got := programWhy(w, 1); got != c.want {
-			t.Errorf("stock %s, records %s: %q, want %q", c.stock, c.records, got, c.want)
-		}
+		expect.Equal(t, programWhy(w, 1), c.want, "stock", c.stock, "records", c.records)
 	}
-	if got := programWhy(&explore.Witness{Verdict: "stalled", Why: "nobody goes on"}, 1); got != "stalled: nobody goes on" {
-		t.Errorf("without a step: %q", got)
-	}
+	expect.Equal(t, programWhy(&explore.Witness{Verdict: "stalled", Why: "nobody goes on"}, 1), "stalled: nobody goes on", "without a step")
 }
 
 // TestUnknownCost: if the reference did not run, its round trips are not shown as a number.

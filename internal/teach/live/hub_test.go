@@ -16,6 +16,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/sse"
@@ -140,9 +141,7 @@ func TestSlowPage(t *testing.T) {
 	for range buffered + 7 {
 		h.Publish(history.Event{Kind: history.Call})
 	}
-	if got := len(p.events); got != buffered {
-		t.Errorf("%d events kept, want %d", got, buffered)
-	}
+	expect.Equal(t, len(p.events), buffered, "events kept")
 	w := httptest.NewRecorder()
 	to, _ := sse.Open(w) // the error says that a recorder has no time-outs
 	if err := p.send(to); err != nil || !strings.Contains(w.Body.String(), `"dropped":7`) {
@@ -166,9 +165,7 @@ func TestTooManyPages(t *testing.T) {
 	response, err := server.Client().Get(server.URL + "/live/events")
 	require.NoError(t, err)
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("%s, want 503", response.Status)
-	}
+	expect.Equal(t, response.StatusCode, http.StatusServiceUnavailable, response.Status)
 	last.leave()
 	stream(t, server)
 }
@@ -180,12 +177,8 @@ func TestShutdown(t *testing.T) {
 	lines := stream(t, server)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := server.Config.Shutdown(ctx); err != nil {
-		t.Fatalf("shutdown: %v", err)
-	}
-	if _, err := io.ReadAll(lines); err != nil {
-		t.Errorf("the stream did not end cleanly: %v", err)
-	}
+	require.NoError(t, server.Config.Shutdown(ctx), "shutdown")
+	expect.NoError(t, expect.ErrorOf(io.ReadAll(lines)), "the stream did not end cleanly")
 	h.Close() // a second call is allowed
 }
 

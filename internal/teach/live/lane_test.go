@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
@@ -119,7 +120,5 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	l.settle()
-	if p := l.picture(); p.Inside != 0 {
-		t.Errorf("%d are inside after the crowd", p.Inside)
-	}
+	expect.Equal(t, l.picture().Inside, 0, "inside after the crowd")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
@@ -56,9 +57,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	require.NoError(t, requests.Close())
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, <-ended)
 }
 
 // TestStop: a search that would take hours ends when it is stopped, and reports its progress.
@@ -87,7 +86,5 @@ func TestStop(t *testing.T) {
 		t.Errorf("%q %+v", a.Error, a.Proof)
 	}
 	require.NoError(t, requests.Close())
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, <-ended)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -23,9 +24,7 @@ func open(t *testing.T, c Config) *Game {
 	g, err := Open(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, g.Close())
 	})
 	return g
 }
@@ -93,9 +92,7 @@ func TestSeen(t *testing.T) {
 			events = append(events, c.Token)
 		}
 	}
-	if !reflect.DeepEqual(events, []string{"expire", "crash1", "crash2"}) {
-		t.Errorf("events %v", events)
-	}
+	expect.DeepEqual(t, events, []string{"expire", "crash1", "crash2"}, "events")
 	if p = playAll(t, g, []string{"expire"}); len(p.Keys) != 0 || p.Buyers[1].State != Ready {
 		t.Errorf("after the lease %+v, %+v", p.Keys, p.Buyers[1])
 	}
@@ -143,12 +140,8 @@ func TestUndo(t *testing.T) {
 			t.Fatalf("undone to %d:\n%+v\nwas\n%+v", n, p, stood[n])
 		}
 	}
-	if _, err := g.Undo(); !errors.Is(err, ErrBadMove) {
-		t.Errorf("undo before the first: %v", err)
-	}
-	if p := playAll(t, g, []string{"1", "2", "1"}); !reflect.DeepEqual(p.Tokens, []string{"1", "2", "1"}) {
-		t.Errorf("%v", p.Tokens)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(g.Undo()), ErrBadMove, "undo before the first")
+	expect.DeepEqual(t, playAll(t, g, []string{"1", "2", "1"}).Tokens, []string{"1", "2", "1"})
 	if p, err := g.Restart(); err != nil || !reflect.DeepEqual(p, stood[0]) {
 		t.Errorf("restart: %v %+v", err, p)
 	}
@@ -163,9 +156,7 @@ func TestBadMoves(t *testing.T) {
 		if !errors.Is(err, ErrBadMove) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 200 {
 			t.Errorf("%q: %v", token, err)
 		}
-		if !reflect.DeepEqual(p, before) {
-			t.Errorf("%q changed something", token)
-		}
+		expect.DeepEqual(t, p, before, token)
 	}
 	playAll(t, g, []string{"2"})
 }
@@ -214,9 +205,7 @@ func TestProve(t *testing.T) {
 	if err != nil || !p.Holds || !p.Complete || p.Explored < 2 || asked == 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if !reflect.DeepEqual(g.Position(), before) {
-		t.Error("the proof has changed the position")
-	}
+	expect.DeepEqual(t, g.Position(), before, "the position after the proof")
 	playAll(t, g, []string{"2"})
 	if err := g.Close(); err != nil { // a process can have only one open game
 		t.Fatal(err)

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
 	"github.com/oversell/oversell/internal/teach/play/level"
 	"github.com/oversell/oversell/internal/tier"
@@ -40,17 +42,13 @@ func TestLevels(t *testing.T) {
 		if l.Minutes < 1 || l.Minutes > 20 {
 			t.Errorf("%s takes %d minutes", l.Name, l.Minutes)
 		}
-		if err := l.Config.Check(); err != nil {
-			t.Errorf("%s: %v", l.Name, err)
-		}
+		expect.NoError(t, l.Config.Check(), l.Name)
 		if l.Goal == verdict.Holds || l.Unbreakable && l.Goal != "" || !l.Unbreakable && !l.Open && l.Goal == "" {
 			t.Errorf("%s has the goal %q", l.Name, l.Goal)
 		}
 		if l.Open {
 			open[l.Unbreakable]++
-			if l.Shown() != "?" {
-				t.Errorf("%s shows %q, which says how to win", l.Name, l.Shown())
-			}
+			expect.Equal(t, l.Shown(), "?", l.Name, "says how to win")
 		}
 	}
 	if open[true] == 0 || open[false] == 0 {
@@ -85,9 +83,7 @@ func TestWon(t *testing.T) {
 				if l.WonBy(g.Position().End) {
 					t.Fatalf("won after %d steps", i)
 				}
-				if _, err := g.Move(token); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, expect.ErrorOf(g.Move(token)))
 			}
 			at := g.Position()
 			if !l.WonBy(at.End) {
@@ -107,9 +103,7 @@ func TestNotWon(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			g := game(t, l)
 			for g.Position().End == nil {
-				if _, err := g.Move(g.Position().Choices[0].Token); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, expect.ErrorOf(g.Move(g.Position().Choices[0].Token)))
 			}
 			if end := g.Position().End; l.WonBy(end) || end.Broken {
 				t.Errorf("%s: %s, and won: %t", end.Verdict, end.Why, l.WonBy(end))
@@ -119,9 +113,7 @@ func TestNotWon(t *testing.T) {
 					t.Errorf("won by %+v", p)
 				}
 			}
-			if l.WonByProof(play.Proof{Holds: true, Complete: true}) != l.Unbreakable {
-				t.Error("a proof decides what it should not")
-			}
+			expect.Equal(t, l.WonByProof(play.Proof{Holds: true, Complete: true}), l.Unbreakable, "a proof decides")
 		})
 	}
 	broken := &play.End{Verdict: verdict.Oversold, Broken: true}
@@ -147,14 +139,10 @@ func follow(t *testing.T, l level.Level, g *play.Game) (back int) {
 		case a.Claim:
 			t.Fatalf("%s, which can be broken: %s", l.Name, a)
 		case a.Token != "":
-			if _, err := g.Move(a.Token); err != nil {
-				t.Fatalf("the hint is no move: %v", err)
-			}
+			require.NoError(t, expect.ErrorOf(g.Move(a.Token)), "the hint is no move")
 		default:
 			back++
-			if _, err := g.Undo(); err != nil {
-				t.Fatalf("%s, and there is no step to take back: %v", a, err)
-			}
+			require.NoError(t, expect.ErrorOf(g.Undo()), a, "no step to take back")
 		}
 	}
 	t.Fatal("the hints lead nowhere")
@@ -178,24 +166,18 @@ func TestNext(t *testing.T) {
 				}
 				return
 			}
-			if follow(t, l, g) != 0 {
-				t.Error("the hints had a step taken back on the way from the start")
-			}
+			expect.Equal(t, follow(t, l, g), 0, "steps that the hints take back on the way from the start")
 			if !soak && (len(l.Config.Events) > 0 || l.Config.Buyers > 2) || !l.Par().Complete {
 				return // each step would need a search
 			}
 			for range 3 {
-				if _, err := g.Restart(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, expect.ErrorOf(g.Restart()))
 				for range 1 + random.IntN(9) {
 					at := g.Position()
 					if at.End != nil {
 						break
 					}
-					if _, err := g.Move(at.Choices[random.IntN(len(at.Choices))].Token); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, expect.ErrorOf(g.Move(at.Choices[random.IntN(len(at.Choices))].Token)))
 				}
 				from := strings.Join(g.Position().Tokens, " ")
 				t.Logf("from %s: %d steps back", from, follow(t, l, g))
@@ -210,9 +192,7 @@ func TestLost(t *testing.T) {
 	l := named(t, "sell-twice")
 	g := game(t, l)
 	for range 5 {
-		if _, err := g.Move("1"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(g.Move("1")))
 	}
 	a, err := l.Next(t.Context(), g)
 	if err != nil || !a.Lost || a.Token != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/exploretest"
 	"github.com/oversell/oversell/internal/golden"
@@ -50,9 +51,7 @@ func TestPar(t *testing.T) {
 		case slow(l) && !tier.Soaking():
 			t.Logf("%s is computed again by make soak", l.Name)
 		default:
-			if got := computed(t, l); got != known {
-				t.Errorf("%s: the explorer computes %+v, the table has %+v: run make generate", l.Name, got, known)
-			}
+			expect.Equal(t, computed(t, l), known, l.Name, "run make generate")
 		}
 	}
 	if !golden.Updating() {
@@ -124,13 +123,9 @@ func firstBreak(t *testing.T, l level.Level) []string {
 func game(t *testing.T, l level.Level) *play.Game {
 	t.Helper()
 	g, err := play.Open(t.Context(), l.Config)
-	if err != nil {
-		t.Fatalf("%s: %v", l.Name, err)
-	}
+	require.NoError(t, err, l.Name)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, g.Close())
 	})
 	return g
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
@@ -39,9 +40,7 @@ func session(t *testing.T, name string, c play.Config) (s *terminal.Session, kep
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Game.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, s.Game.Close())
 	})
 	return s, kept
 }
@@ -69,15 +68,11 @@ func TestPlainEnds(t *testing.T) {
 	if err := s.Plain(t.Context(), strings.NewReader("1 quit 2 crash1"), io.Discard, "> "); err != nil || s.Won() || len(*kept) != 0 {
 		t.Errorf("%v, won %t", err, s.Won())
 	}
-	if err := s.Plain(t.Context(), strings.NewReader(""), io.Discard, ""); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, s.Plain(t.Context(), strings.NewReader(""), io.Discard, ""))
 	if err := s.Plain(t.Context(), strings.NewReader(strings.Repeat("x", 64<<10+1)), io.Discard, ""); err == nil {
 		t.Error("a line without an end was read")
 	}
-	if err := s.Plain(t.Context(), strings.NewReader("2"), full{}, ""); !errors.Is(err, errFull) {
-		t.Errorf("to a full disk: %v", err)
-	}
+	expect.ErrorIs(t, s.Plain(t.Context(), strings.NewReader("2"), full{}, ""), errFull, "to a full disk")
 }
 
 // TestPlainStops: if the command is stopped, it does not wait for the next line.
@@ -88,15 +83,11 @@ func TestPlainStops(t *testing.T) {
 	t.Cleanup(func() { _ = typed.Close() })
 	over := make(chan error, 1)
 	go func() { over <- s.Plain(ctx, keyboard, io.Discard, "") }()
-	if _, err := io.WriteString(typed, "1\n"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(io.WriteString(typed, "1\n")))
 	stop()
 	select {
 	case err := <-over:
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		expect.ErrorIs(t, err, context.Canceled)
 	case <-time.After(time.Minute):
 		t.Fatal("it waits on")
 	}

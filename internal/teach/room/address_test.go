@@ -12,6 +12,7 @@ import (
 
 	"rsc.io/qr"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -56,9 +57,7 @@ func TestLikeliest(t *testing.T) {
 		for _, ip := range likeliest(all, netip.MustParseAddr(c.outward), c.onlyV4) {
 			got = append(got, ip.String())
 		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("outward %s: %q, want %q", c.outward, got, c.want)
-		}
+		expect.Equal(t, strings.Join(got, " "), c.want, "outward", c.outward, got)
 	}
 }
 

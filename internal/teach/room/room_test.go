@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -153,9 +153,7 @@ func TestUnknown(t *testing.T) {
 func TestSoldTwice(t *testing.T) {
 	r := open(t, "same", 1)
 	for n := range 3 {
-		if _, err := r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n))))
 	}
 	got := r.seenBy(phone(0))
 	if want := "You got unit 1 of 1. So did 2 others. The shop sold more than it had: 3 of 1."; got.Says != want || got.You.Times != 3 {
@@ -213,9 +211,7 @@ func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, "holds", 100)
 		r.Shut()
-		if _, err := r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "a"); !errors.Is(err, errShut) {
-			t.Errorf("a press at a shut door: %v", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(r.Press(t.Context(), Phone{phone(1), "Ann", ""}, "a")), errShut, "a press at a shut door")
 		answers := make(chan error, 2*MaxBuyers)
 		press := func(n int) {
 			go func() {
@@ -235,14 +231,10 @@ func TestDoor(t *testing.T) {
 		}
 		open()
 		press(MaxBuyers)
-		if err := <-answers; !errors.Is(err, errFull) {
-			t.Errorf("one too many at the door: %v", err)
-		}
+		expect.ErrorIs(t, <-answers, errFull, "one too many at the door")
 		r.Shut()
 		for range MaxBuyers {
-			if err := <-answers; !errors.Is(err, errShut) {
-				t.Errorf("shut before it opened: %v", err)
-			}
+			expect.ErrorIs(t, <-answers, errShut, "shut before it opened")
 		}
 		open()
 		time.Sleep(3 * time.Second)
@@ -253,9 +245,7 @@ func TestDoor(t *testing.T) {
 				sold++
 			}
 		}
-		if sold != 100 {
-			t.Errorf("%d were sold to, want 100", sold)
-		}
+		expect.Equal(t, sold, 100, "sales")
 		for _, b := range r.panelView().Buyers {
 			if b.Waiting {
 				t.Errorf("%+v still waits", b)
@@ -311,9 +301,7 @@ func TestOnePress(t *testing.T) {
 			}
 		}
 		hangUp()
-		if a := <-answers; !errors.Is(a.err, context.Canceled) {
-			t.Errorf("the press that hung up: %+v", a)
-		}
+		expect.ErrorIs(t, (<-answers).err, context.Canceled, "the press that hung up")
 		time.Sleep(time.Second)
 		for range 2 {
 			if a := <-answers; a.err != nil || a.says != "You got unit 1 of 5." {
@@ -370,9 +358,7 @@ func TestInvented(t *testing.T) {
 func TestBeyond(t *testing.T) {
 	r := open(t, "same", 1)
 	for _, n := range []int{1, 2, 1} {
-		if _, err := r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(r.Press(t.Context(), Phone{phone(n), "Ann", ""}, phone(n))))
 	}
 	if b := r.panelView().Buyers; b[0].Beyond || !b[1].Beyond {
 		t.Errorf("the first of one unit pressed twice: %+v", b)
@@ -382,9 +368,7 @@ func TestBeyond(t *testing.T) {
 // TestUnknownProduct: an unknown product cannot be put on sale, and the present sale stays open.
 func TestUnknownProduct(t *testing.T) {
 	r := open(t, "holds", 1)
-	if err := r.Put(t.Context(), "pear", "holds", 5); !errors.Is(err, purchase.ErrNoProduct) {
-		t.Errorf("%v", err)
-	}
+	expect.ErrorIs(t, r.Put(t.Context(), "pear", "holds", 5), purchase.ErrNoProduct)
 	if got := r.panelView().Sale; got.Product != "apple" || got.State != "open" {
 		t.Errorf("the sale has changed: %+v", got)
 	}
@@ -406,13 +390,9 @@ func TestSameName(t *testing.T) {
 	for n, name := range []string{"Ann", "Ann", "Bob", "Ann", "Ann (2)"} {
 		join(n, name)
 	}
-	if got, want := names(), []string{"Ann", "Ann (2)", "Bob", "Ann (3)", "Ann (2) (2)"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	expect.DeepEqual(t, names(), []string{"Ann", "Ann (2)", "Bob", "Ann (3)", "Ann (2) (2)"})
 	join(0, "Zoe") // the others keep their numbers
 	join(1, "Ann")
 	join(2, "Ann")
-	if got, want := names(), []string{"Zoe", "Ann (2)", "Ann", "Ann (3)", "Ann (2) (2)"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	expect.DeepEqual(t, names(), []string{"Zoe", "Ann (2)", "Ann", "Ann (3)", "Ann (2) (2)"})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/result"
@@ -51,9 +52,7 @@ func TestSARIFLimits(t *testing.T) {
 			require.NoError(t, err)
 			log, err := sarif.FromBytes(f.Text)
 			require.NoError(t, err)
-			if err := log.Validate(); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, log.Validate())
 			size, err := gzipped(f.Text)
 			if err != nil || size > c.packed && c.kept > 0 {
 				t.Errorf("%d bytes, %v", size, err)
@@ -83,25 +82,19 @@ func TestSARIF(t *testing.T) {
 		result.Check{Name: "good.yaml", Status: result.Holds},
 	)
 	log := sarifOf(r)
-	if err := log.Validate(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, log.Validate())
 	run := log.Runs[0]
 	var got []string
 	for _, one := range run.Results {
 		got = append(got, fmt.Sprintf("%s %s %s %d", *one.RuleID, one.Level, state(one), len(one.Locations)))
 	}
-	if want := "oversell/rule error  1; oversell/answer warning unchanged 1"; strings.Join(got, "; ") != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	expect.Equal(t, strings.Join(got, "; "), "oversell/rule error  1; oversell/answer warning unchanged 1")
 	if *run.AutomationDetails.ID != "oversell/1/3" || *run.Invocations[0].ExecutionSuccessful || len(run.Invocations[0].ToolExecutionNotifications) != 3 {
 		t.Errorf("%+v", run)
 	}
 	r = many(1)
 	r.Checks[0].File = "a shop/100%.yaml"
-	if got := sarifOf(r).Runs[0].Results[0].Locations[0].PhysicalLocation.ArtifactLocation.URI; *got != "a%20shop/100%25.yaml" {
-		t.Errorf("the file is at %q", *got)
-	}
+	expect.Equal(t, *sarifOf(r).Runs[0].Results[0].Locations[0].PhysicalLocation.ArtifactLocation.URI, "a%20shop/100%25.yaml", "the file")
 	if run.Results[0].PartialFingerprints["oversell/v1"] == run.Results[1].PartialFingerprints["oversell/v1"] {
 		t.Error("two breaks have one fingerprint")
 	}

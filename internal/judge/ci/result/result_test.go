@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/require"
@@ -63,9 +64,7 @@ func TestCompare(t *testing.T) {
 	now := breaks("one")
 	(*Baseline)(nil).Compare(&now, Replay{})
 	(&Baseline{Ignored: "it is old", checks: []Check{breaks("one")}}).Compare(&now, Replay{})
-	if now.Change != "" {
-		t.Errorf("without a baseline it is %s", now.Change)
-	}
+	expect.Equal(t, now.Change, "", "without a baseline")
 }
 
 // TestFinish: a break has priority over an error, and an error over an inconclusive check. A break of the
@@ -145,9 +144,7 @@ func TestReadBaseline(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, b.Ignored, c.says)
 		}
 	}
-	if b := ReadBaseline([]string{filepath.Join(folder, "none.json")}); !strings.Contains(b.Ignored, "no such file") {
-		t.Error(b.Ignored)
-	}
+	expect.Contains(t, ReadBaseline([]string{filepath.Join(folder, "none.json")}).Ignored, "no such file")
 }
 
 // TestDocument: every format shows each check under the heading of its status.
@@ -162,23 +159,17 @@ func TestDocument(t *testing.T) {
 	d := r.Document()
 	want := map[string]report.Status{"a.yaml": report.Contradicts, "old.yaml": report.Breaks, "slow.yaml": report.Void, "bad.yaml": report.Failed, "mine under rush": report.Breaks}
 	for _, c := range d.Cases[:len(d.Cases)-2] {
-		if c.Status != want[c.Suite] {
-			t.Errorf("%s: status %d, want %d", c.Suite, c.Status, want[c.Suite])
-		}
+		expect.Equal(t, c.Status, want[c.Suite], c.Suite, "status")
 	}
 	for _, format := range report.Formats() {
 		var text strings.Builder
 		require.NoError(t, format.Write(&text, d))
 		for _, name := range []string{"a.yaml", "old.yaml", "slow.yaml", "bad.yaml", "no node"} {
-			if !strings.Contains(text.String(), name) {
-				t.Errorf("%s lacks %s", format.Ending, name)
-			}
+			expect.Contains(t, text.String(), name, format.Ending)
 		}
 		if format.Ending == ".md" {
 			for _, part := range []string{"1 broken, 1 could not run, 1 inconclusive, 1 known break (in the baseline), 1 broken as promised, 1 holds", "2 attempts: inconclusive, then inconclusive", "The baseline was not used: it is old", "does not have: x", "## Breaks, as in the baseline"} {
-				if !strings.Contains(text.String(), part) {
-					t.Errorf("the summary lacks %q:\n%s", part, &text)
-				}
+				expect.Contains(t, text.String(), part, "the summary")
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -60,18 +61,14 @@ func TestAnnotations(t *testing.T) {
 		result.Check{Name: "good.yaml", File: "good.yaml", Status: result.Holds},
 	)
 	var log bytes.Buffer
-	if err := annotate(Publication{Log: &log, Result: r}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, annotate(Publication{Log: &log, Result: r}))
 	want := `::error file=oversell.yaml,line=15,title=oversell.yaml%3A broken::must return no row, and does: SELECT 100%25 :: x,%0Ay
 ::warning file=old.yaml,line=3,title=old.yaml%3A broken (before)::old
 ::error title=mine under rush%3A error::down
 ::warning file=b.yaml,line=1,title=b.yaml%3A inconclusive::nothing
 ::error file=src/a%3Ab%2Cc.js,line=42,title=oversell.yaml%3A broken::The program's log names this line: at buy (src/a:b,c.js:42:7)%0Amust return no row, and does: SELECT 100%25 :: x,%0Ay
 `
-	if log.String() != want {
-		t.Errorf("got\n%swant\n%s", &log, want)
-	}
+	expect.Equal(t, log.String(), want)
 }
 
 // TestManyAnnotations: GitHub drops the annotations of a level after the tenth, so the log says that there are
@@ -116,17 +113,13 @@ func TestStepSummary(t *testing.T) {
 			}
 		})
 	}
-	if err := stepSummary(Publication{Env: env()}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, stepSummary(Publication{Env: env()}))
 }
 
 // TestCut: Markdown ends at the end of a line, and outside of a block of code.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	if got := cut("short", 5, "note"); got != "short" {
-		t.Errorf("%q", got)
-	}
+	expect.Equal(t, cut("short", 5, "note"), "short")
 	text := "a line\n```\ncode 1\ncode 2\n```\nafter\n"
 	for most := 10; most < len(text); most++ {
 		got := cut(text, most, "note")
@@ -271,9 +264,7 @@ func TestPublish(t *testing.T) {
 	if !strings.HasPrefix(log.String(), "::error ") || read(t, summary) != "the summary\n" {
 		t.Errorf("%s\n%s", &log, read(t, summary))
 	}
-	if got := read(t, filepath.Join(folder, "called")); got != "annotate --style error --context shop-ci 0193-ab "+folder+"\nthe summary\n" {
-		t.Errorf("%q", got)
-	}
+	expect.Equal(t, read(t, filepath.Join(folder, "called")), "annotate --style error --context shop-ci 0193-ab "+folder+"\nthe summary\n")
 	var issues []map[string]any
 	if err := json.Unmarshal([]byte(read(t, filepath.Join(folder, "gl-code-quality.json"))), &issues); err != nil || len(issues) != 1 {
 		t.Errorf("%v, %v", issues, err)

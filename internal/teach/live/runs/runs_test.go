@@ -10,14 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/live"
 )
 
@@ -123,14 +124,9 @@ func (s served) do(method, path, body, contentType string) (int, string) {
 // ended waits until no run is under way and returns the last one.
 func (s served) ended() Run {
 	s.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if last := s.keeper.Summaries()[0]; last.State != Running {
-			run, _ := s.keeper.Run(last.ID)
-			return run
-		}
-	}
-	s.Fatal("the run did not end")
-	return Run{}
+	require.Eventually(s, "the run ends", func() bool { return s.keeper.Summaries()[0].State != Running })
+	run, _ := s.keeper.Run(s.keeper.Summaries()[0].ID)
+	return run
 }
 
 // TestRun: a run continues after its request and is kept with its results. Another run must wait
@@ -249,9 +245,7 @@ func TestKept(t *testing.T) {
 	s := newSender()
 	srv := serve(t, s)
 	for i := range kept + 3 {
-		if _, err := srv.keeper.Start(Request{Strategies: []string{"any"}, Product: "apple", Buyers: i + 1}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(srv.keeper.Start(Request{Strategies: []string{"any"}, Product: "apple", Buyers: i + 1})))
 		to := <-s.begun
 		for n := 0; n < maxEvents+1 && i > kept-12; n++ { // more than all kept events
 			to.Event(history.Event{Kind: history.Call, Strategy: "any", Product: "apple", Purchaser: "b"})
@@ -301,9 +295,7 @@ func TestBadInput(t *testing.T) {
 	if status, body := srv.do(http.MethodGet, "/live/runs/nosuch.html", "", ""); status != http.StatusNotFound || !strings.Contains(body, "no such run") {
 		t.Errorf("%d %s", status, body)
 	}
-	if n := len(srv.keeper.Summaries()); n != 0 {
-		t.Errorf("%d runs began", n)
-	}
+	expect.Equal(t, len(srv.keeper.Summaries()), 0, "runs began")
 }
 
 type atOnce struct{ *sender }

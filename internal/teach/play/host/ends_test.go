@@ -2,6 +2,7 @@ package host
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -9,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -20,9 +21,7 @@ func TestEnds(t *testing.T) {
 	t.Run("ended", func(t *testing.T) {
 		_, base, v, pid := begun(t, "child", nil)
 		events := watch(t, base, v.ID)
-		if answer := call(t, http.MethodDelete, base+"/play/games/"+v.ID, "", nil); answer.StatusCode != http.StatusNoContent {
-			t.Errorf("%d", answer.StatusCode)
-		}
+		expect.Equal(t, call(t, http.MethodDelete, base+"/play/games/"+v.ID, "", nil).StatusCode, http.StatusNoContent)
 		await(t, events, "event: ended")
 		awaitGone(t, pid)
 		refused(t, http.MethodGet, base+"/play/games/"+v.ID, "", http.StatusNotFound, "it has ended")
@@ -77,14 +76,11 @@ func TestEnds(t *testing.T) {
 			answered <- answer.StatusCode
 		}()
 		pid := 0
-		for deadline := time.Now().Add(30 * time.Second); pid == 0; time.Sleep(time.Millisecond) {
-			if text, err := os.ReadFile(file); err == nil {
-				pid, _ = strconv.Atoi(string(text)) // 0: not written yet
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("no child")
-			}
-		}
+		require.Eventually(t, "a child", func() bool {
+			text, _ := os.ReadFile(file)
+			pid, _ = strconv.Atoi(string(text)) // 0: not written yet
+			return pid != 0
+		})
 		h.Close()
 		if lives(pid) {
 			t.Error("the shop is closed, and a child lives")
@@ -127,17 +123,11 @@ func (h *Host) awaitPages(t *testing.T, id string, n int) {
 	t.Helper()
 	g, err := h.find(id)
 	require.NoError(t, err)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	require.Eventually(t, fmt.Sprint("pages: ", n), func() bool {
 		g.mu.Lock()
-		now := len(g.pages)
-		g.mu.Unlock()
-		if now == n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d pages", now)
-		}
-	}
+		defer g.mu.Unlock()
+		return len(g.pages) == n
+	})
 }
 
 // TestBadChild: if a child panics or is another program, the error is one line, and the game is

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/play"
@@ -202,9 +203,7 @@ func call(t testing.TB, method, url, body string, to any) *http.Response {
 	text, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	if to != nil {
-		if err := json.Unmarshal(text, to); err != nil {
-			t.Fatalf("%s %s: %d %s: %v", method, url, answer.StatusCode, text, err)
-		}
+		require.NoError(t, json.Unmarshal(text, to), method, url, answer.StatusCode, text)
 	}
 	return answer
 }
@@ -243,14 +242,10 @@ func lives(pid int) bool {
 
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); lives(pid); time.Sleep(5 * time.Millisecond) {
-		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
-			return // an orphan that has ended, although its new parent has not waited for it
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d goes on", pid)
-		}
-	}
+	require.Eventually(t, "the process has ended", func() bool {
+		state, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return !lives(pid) || strings.Contains(string(state), ") Z ") // an orphan that has ended, although its new parent has not waited for it
+	})
 }
 
 // TestPlayed wins a level over HTTP, with invalid moves that change nothing.
@@ -301,9 +296,7 @@ func TestPlayed(t *testing.T) {
 		t.Errorf("undone: %+v", same)
 	}
 	call(t, http.MethodPost, at+"/restart", "", &same)
-	if !reflect.DeepEqual(same.Position, v.Position) {
-		t.Errorf("restarted: %+v", same.Position)
-	}
+	expect.DeepEqual(t, same.Position, v.Position, "restarted")
 }
 
 // TestProof: the search answers the claim, and hanging up stops it.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -42,9 +43,7 @@ func TestEach(t *testing.T) {
 		{"", 201},
 		{"", 201},
 	} {
-		if got := status(c.from); got != c.want {
-			t.Errorf("game %d from %q: %d, want %d", i+1, c.from, got, c.want)
-		}
+		expect.Equal(t, status(c.from), c.want, "game", i+1, "from", c.from)
 	}
 	for _, g := range h.games {
 		if g.from == "10.0.0.1" {
@@ -52,9 +51,7 @@ func TestEach(t *testing.T) {
 			break
 		}
 	}
-	if got := status("10.0.0.1:6"); got != http.StatusCreated {
-		t.Errorf("when one has ended: %d", got)
-	}
+	expect.Equal(t, status("10.0.0.1:6"), http.StatusCreated, "when one has ended")
 }
 
 // TestLine: a player that waits for the search of a claim sees its place in the queue and does not
@@ -86,9 +83,7 @@ func TestLine(t *testing.T) {
 	await(t, events1, `data: {"place":1}`)
 	_, events2, hangUp2 := prove()
 	await(t, events2, `data: {"place":2}`)
-	if n := len(clock.due(Idle)); n != 0 {
-		t.Errorf("%d games that search or wait count as idle", n)
-	}
+	expect.Equal(t, len(clock.due(Idle)), 0, "games that search or wait count as idle")
 	var h advice
 	other := begin(t, base, `{"strategy":"none"}`)
 	if call(t, http.MethodPost, base+"/play/games/"+other.ID+"/hint", `{"n":3}`, &h); h.Text == "" {

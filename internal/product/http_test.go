@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/web/problem"
@@ -162,13 +163,9 @@ func FuzzReadJSON(f *testing.F) {
 			return
 		}
 		var want order
-		if err := json.Unmarshal([]byte(body), &want); err != nil {
-			t.Fatalf("%q was accepted, and encoding/json says %v", body, err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(body), &want), body, "was accepted")
 		a, _ := json.Marshal(got)
 		b, _ := json.Marshal(want)
-		if string(a) != string(b) {
-			t.Errorf("%q: %s, want %s", body, a, b)
-		}
+		expect.Equal(t, string(a), string(b), body)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/product/stock"
 	"github.com/oversell/oversell/internal/require"
@@ -62,9 +63,7 @@ func TestParts(t *testing.T) {
 		take(0, 1, false)
 		divide(t, db, 4, 3, 3)
 		left("divided", 10)
-		if row := read(t, db, "pear"); row.Amount != 0 {
-			t.Errorf("divided, its row has %d", row.Amount)
-		}
+		expect.Equal(t, read(t, db, "pear").Amount, 0, "the row of a divided product")
 		take(1, 3, true)
 		take(1, 1, false)
 		take(0, 5, false)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -59,9 +60,7 @@ func TestPut(t *testing.T) {
 		if err := product.Put(db, "Pear", 1); err != nil { // names are compared as bytes
 			t.Error(err)
 		}
-		if p := read(t, db, "pear"); p.Amount != 5 {
-			t.Errorf("Pear has changed pear: %+v", p)
-		}
+		expect.Equal(t, read(t, db, "pear").Amount, 5, "Pear has changed pear")
 	})
 }
 
@@ -119,16 +118,12 @@ func TestWrites(t *testing.T) {
 			if err != nil || written != c.written {
 				t.Errorf("%s: written %t, %v; want %t", c.name, written, err, c.written)
 			}
-			if now := read(t, db, "pear").Amount; now != c.amount {
-				t.Errorf("%s: the stock is %d, want %d", c.name, now, c.amount)
-			}
+			expect.Equal(t, read(t, db, "pear").Amount, c.amount, c.name, "the stock")
 		}
 		if err := product.SetAmount(db, nobody, 1); err == nil {
 			t.Error("a row that is not there was written")
 		}
-		if err := product.Take(db, "quince", 1); !errors.Is(err, product.ErrNotFound) {
-			t.Errorf("taken of no product: %v", err)
-		}
+		expect.ErrorIs(t, product.Take(db, "quince", 1), product.ErrNotFound, "no product")
 		if _, err := product.ByName(db, "quince"); !errors.Is(err, product.ErrNotFound) || !strings.Contains(err.Error(), "quince") {
 			t.Errorf("read of no product: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -154,19 +155,11 @@ func TestComingBackIsNoBurst(t *testing.T) {
 		served := make(chan int, 1)
 		go func() { served <- wave(1_000) }()
 		time.Sleep(admissionWait/10 + time.Millisecond) // the burst's time is over, and half of its buyers are served
-		if late := wave(2_000); late != 0 {
-			t.Errorf("%d late buyers were let in, want none", late)
-		}
-		if first := <-served; first != 1_000 {
-			t.Errorf("%d of the first, want all: a burst", first)
-		}
-		if back := wave(1_000); back != 256 {
-			t.Errorf("%d returning buyers were let in, want 256: a crowd", back)
-		}
+		expect.Equal(t, wave(2_000), 0, "late buyers that were let in")
+		expect.Equal(t, <-served, 1_000, "the first of a burst")
+		expect.Equal(t, wave(1_000), 256, "returning buyers that were let in")
 		time.Sleep(time.Minute)
-		if later := wave(1_000); later != 1_000 {
-			t.Errorf("%d much later buyers were let in, want all: a burst", later)
-		}
+		expect.Equal(t, wave(1_000), 1_000, "much later buyers that were let in")
 	})
 }
 
@@ -189,18 +182,14 @@ func TestLockIsKept(t *testing.T) {
 				t.Error("a buyer was let in although none was served for half of the wait")
 			}
 		}
-		if got := s.served(); got != came {
-			t.Errorf("%d refused buyers reached the strategy", got-came)
-		}
+		expect.Equal(t, s.served(), came, "refused buyers that reached the strategy")
 		pear := units(1)
 		pear.Product = "pear"
 		if a := buyWithin(t.Context(), admission.Before("till", newTill(time.Millisecond)), pear); a.err != nil {
 			t.Errorf("a buyer of another product: %v", a.err)
 		}
 		for range cap(first) {
-			if a := <-first; !errors.Is(a.err, purchase.ErrBusy) {
-				t.Errorf("%v, want busy", a.err)
-			}
+			expect.ErrorIs(t, (<-first).err, purchase.ErrBusy)
 		}
 		<-s.one
 		if a := buyWithin(t.Context(), open, units(1)); a.err != nil {
@@ -259,9 +248,7 @@ func TestHangUpMakesRoom(t *testing.T) {
 		}
 		hangUp()
 		for range cap(gone) {
-			if a := <-gone; !errors.Is(a.err, context.Canceled) {
-				t.Errorf("%v, want that it was cancelled", a.err)
-			}
+			expect.ErrorIs(t, (<-gone).err, context.Canceled)
 		}
 		<-s.one
 		want(t, buyersAfter(t, open, 100), purchase.Sold)
@@ -294,9 +281,7 @@ func TestRetryAfterIsSpread(t *testing.T) {
 			}
 			last = after
 		}
-		if last != 30*time.Second {
-			t.Errorf("the last of 5,000 is told %s, want 30s", last)
-		}
+		expect.Equal(t, last, 30*time.Second, "the last of 5,000")
 		for range cap(crowd) {
 			<-crowd
 		}

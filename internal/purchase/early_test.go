@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 // unwanted is the argument of RememberReturns for a connection that no other client needs.
@@ -44,9 +46,7 @@ func TestHoldUp(t *testing.T) {
 					k.holdUp(ctx, purchaser, err)
 					return time.Since(start)
 				}
-				if first := took("ann", refusal); first != 0 {
-					t.Errorf("the first refusal is held up for %s", first)
-				}
+				expect.Equal(t, took("ann", refusal), 0, "the first refusal")
 				time.Sleep(c.after)
 				if got := took(c.purchaser, c.err); got < c.least || got > c.most {
 					t.Errorf("held up for %s, want %s to %s", got, c.least, c.most)
@@ -69,9 +69,7 @@ func TestHoldUpEnds(t *testing.T) {
 			k.holdUp(ctx, "ann", refusal)
 			k.holdUp(ctx, "ann", refusal)
 		}
-		if took := time.Since(start); took != 0 {
-			t.Errorf("held up for %s", took)
-		}
+		expect.Equal(t, time.Since(start), 0, "held up")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -27,9 +28,7 @@ func FuzzReadOrder(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := o.Check(); err != nil {
-			t.Errorf("%+v was taken, and %v", o, err)
-		}
+		expect.NoError(t, o.Check(), o, "was taken")
 		if o.IdempotencyKey != key || o.Purchaser == "" {
 			t.Errorf("%+v, key %q", o, key)
 		}

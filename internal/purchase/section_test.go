@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
@@ -130,15 +131,11 @@ func TestContextEndsBeforeCommit(t *testing.T) {
 		} {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			err := in(ctx, e.DB, func(tx *gorm.DB) error {
-				if err := tx.Exec("UPDATE product SET amount = 1").Error; err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, tx.Exec("UPDATE product SET amount = 1").Error)
 				cancel(reason)
 				return nil
 			})
-			if !errors.Is(err, reason) {
-				t.Errorf("%s: %v, want the context's cause", name, err)
-			}
+			expect.ErrorIs(t, err, reason, name)
 			if books, err := audit.Read(t.Context(), e.DB, "apple"); err != nil || books.Leftover != 100 {
 				t.Errorf("%s: stock and records %+v, %v; want nothing written", name, books, err)
 			}
@@ -153,9 +150,7 @@ func TestTxRollsBack(t *testing.T) {
 		refused := errors.New("refused")
 		for range 40 { // more often than the pool has connections
 			err := purchase.InLockingTx(t.Context(), e.DB, func(tx *gorm.DB) error {
-				if err := tx.Exec("UPDATE product SET amount = 1").Error; err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, tx.Exec("UPDATE product SET amount = 1").Error)
 				return refused
 			})
 			if !errors.Is(err, refused) {
@@ -238,9 +233,7 @@ func TestSellFenced(t *testing.T) {
 			token int64
 			want  error
 		}{{5, nil}, {4, purchase.ErrLockLost}, {5, purchase.ErrLockLost}, {6, nil}} {
-			if err := sell(step.token); !errors.Is(err, step.want) {
-				t.Errorf("token %d: %v, want %v", step.token, err, step.want)
-			}
+			expect.ErrorIs(t, sell(step.token), step.want, "token", step.token)
 		}
 		if books, err := audit.Read(t.Context(), db, "apple"); err != nil || books.Records != 2 || books.Drift != 0 {
 			t.Errorf("stock and records %+v, %v, want two records", books, err)
@@ -254,17 +247,11 @@ func TestSellFenced(t *testing.T) {
 		if written, err := product.SetAmountFenced(db, late.ID, late.Amount-1, 6); written || err != nil {
 			t.Errorf("a writer from before the restock: %v, %v", written, err)
 		}
-		if err := sell(1); err != nil {
-			t.Errorf("token 1 after the restock: %v", err)
-		}
-		if _, err := section.SellFenced(t.Context(), purchase.Order{Product: "moon", Purchaser: "ann", Amount: 1}, 9, 0); !errors.Is(err, purchase.ErrNoProduct) {
-			t.Errorf("no such product: %v", err)
-		}
+		expect.NoError(t, sell(1), "token 1 after the restock")
+		expect.ErrorIs(t, expect.ErrorOf(section.SellFenced(t.Context(), purchase.Order{Product: "moon", Purchaser: "ann", Amount: 1}, 9, 0)), purchase.ErrNoProduct, "no such product")
 		tooMany := order()
 		tooMany.Amount = 100
-		if _, err := section.SellFenced(t.Context(), tooMany, 9, 0); !errors.Is(err, purchase.ErrSoldOut) {
-			t.Errorf("more than there are: %v", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(section.SellFenced(t.Context(), tooMany, 9, 0)), purchase.ErrSoldOut, "more than there are")
 	})
 }
 
@@ -286,9 +273,7 @@ func TestSellFencedStale(t *testing.T) {
 	db := sealed.Session(&gorm.Session{NewDB: true, Context: t.Context()}) // a new Statement, to replace its ConnPool
 	db.Statement.ConnPool = twoServers{sealed.Statement.ConnPool, behind.Statement.ConnPool}
 	_, err := purchase.Section{DB: db, Strategy: "fenced", Now: time.Now}.SellFenced(t.Context(), order(), 5, 0)
-	if !errors.Is(err, purchase.ErrBusy) {
-		t.Errorf("%v, want %v", err, purchase.ErrBusy)
-	}
+	expect.ErrorIs(t, err, purchase.ErrBusy)
 	if books, err := audit.Read(t.Context(), sealed, "apple"); err != nil || books.Records != 0 || books.Drift != 0 {
 		t.Errorf("stock and records %+v, %v, want no record", books, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
@@ -90,9 +91,7 @@ func want(t *testing.T, outcomes chan purchase.Outcome, outcome purchase.Outcome
 	for range cap(outcomes) {
 		select {
 		case got := <-outcomes:
-			if got != outcome {
-				t.Errorf("%s, want %s", got, outcome)
-			}
+			expect.Equal(t, got, outcome)
 		default:
 			t.Fatal("a buyer is not answered")
 		}
@@ -178,9 +177,7 @@ func TestCheckKnowsNothing(t *testing.T) {
 				end(s)
 				s.set(5)
 				for range 2 {
-					if _, err := checked.Buy(t.Context(), units(1)); err != nil {
-						t.Errorf("%v, want a sale", err)
-					}
+					expect.NoError(t, expect.ErrorOf(checked.Buy(t.Context(), units(1))))
 				}
 				if reads, took := s.counts(); reads != 1 || took != 3 {
 					t.Errorf("%d reads, %d orders; want 1 and 3", reads, took)
@@ -243,9 +240,7 @@ func TestCheckKnownKey(t *testing.T) {
 		sold, err := shop.Buy(t.Context(), keyed)
 		require.NoError(t, err)
 		for range 2 { // the strategy refuses the first buyer, and the check the second buyer
-			if _, err := shop.Buy(t.Context(), order()); !errors.Is(err, purchase.ErrSoldOut) {
-				t.Errorf("%v, want sold out", err)
-			}
+			expect.ErrorIs(t, expect.ErrorOf(shop.Buy(t.Context(), order())), purchase.ErrSoldOut)
 		}
 		again, err := shop.Buy(t.Context(), keyed)
 		if err != nil || again.ID != sold.ID || !again.Replayed {
@@ -253,14 +248,10 @@ func TestCheckKnownKey(t *testing.T) {
 		}
 		other := keyed
 		other.Amount = 2
-		if _, err := shop.Buy(t.Context(), other); !errors.Is(err, purchase.ErrKeyReused) {
-			t.Errorf("%v, want that the key was used", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(shop.Buy(t.Context(), other)), purchase.ErrKeyReused)
 		unknown := order()
 		unknown.Product = "moon"
-		if _, err := shop.Buy(t.Context(), unknown); !errors.Is(err, purchase.ErrNoProduct) {
-			t.Errorf("%v, want no such product", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(shop.Buy(t.Context(), unknown)), purchase.ErrNoProduct)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/lockstrategytest"
@@ -52,13 +53,9 @@ func available(t *testing.T, base string, e *engine.Engine) (names []string) {
 		if e.Name != engine.Embedded {
 			want = tier.Soaking() || !slices.Contains(entry.Needs, lockstrategy.NeedsZookeeper) && !slices.Contains(entry.Needs, lockstrategy.NeedsEtcd)
 		}
-		if s.Available != want {
-			t.Errorf("%s: available %v, want %v (%s)", s.Name, s.Available, want, s.Reason)
-		}
+		expect.Equal(t, s.Available, want, s.Name, "available", s.Reason)
 	}
-	if len(list) != len(lockstrategy.Names()) {
-		t.Errorf("%d of %d strategies are listed", len(list), len(lockstrategy.Names()))
-	}
+	expect.Equal(t, len(list), len(lockstrategy.Names()), "listed strategies")
 	return names
 }
 
@@ -81,14 +78,10 @@ func testSells(t *testing.T, base, strategy string) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	got.ID, got.WaitedMS = 0, nil
-	if want := (receipt{Product: "pear", Purchaser: "ann", Amount: 2, Left: 1, Strategy: strategy}); got != want {
-		t.Errorf("receipt %+v, want %+v", got, want)
-	}
+	expect.Equal(t, got, receipt{Product: "pear", Purchaser: "ann", Amount: 2, Left: 1, Strategy: strategy}, "receipt")
 	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/product/buy"+query, "", nil), http.StatusConflict, "sold_out")
 	webtest.WantProblem(t, webtest.Call(t, http.MethodGet, base+"/product/buy?product=kiwi&lock="+strategy, "", nil), http.StatusNotFound, "failed")
-	if got, want := webtest.Audit(t, base, "pear"), (audit.Sums{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}); got != want {
-		t.Errorf("stock and records %+v, want %+v", got, want)
-	}
+	expect.Equal(t, webtest.Audit(t, base, "pear"), audit.Sums{Stocked: 3, Leftover: 1, Records: 1, UnitsSold: 2}, "stock and records")
 }
 
 func testAliases(t *testing.T, base string) {
@@ -109,18 +102,14 @@ func testRestock(t *testing.T, base string) {
 		t.Fatalf("%d %s", r.Status, r.Body)
 	}
 	webtest.Restock(t, base, name, 7)
-	if got, want := webtest.Audit(t, base, name), (audit.Sums{Stocked: 7, Leftover: 7}); got != want {
-		t.Errorf("books after a restock %+v, want %+v", got, want)
-	}
+	expect.Equal(t, webtest.Audit(t, base, name), audit.Sums{Stocked: 7, Leftover: 7}, "after a restock")
 	type stock struct {
 		Name    string `json:"name"`
 		Amount  int64  `json:"amount"`
 		Stocked int64  `json:"stocked"`
 	}
 	want := stock{name, 7, 7}
-	if got := webtest.Decode[stock](t, webtest.Call(t, http.MethodGet, base+"/product/"+url.PathEscape(name), "", nil)); got != want {
-		t.Errorf("product %+v, want %+v", got, want)
-	}
+	expect.Equal(t, webtest.Decode[stock](t, webtest.Call(t, http.MethodGet, base+"/product/"+url.PathEscape(name), "", nil)), want, "product")
 	list := webtest.Decode[struct{ Products []stock }](t, webtest.Call(t, http.MethodGet, base+"/product", "", nil))
 	found := false
 	for _, p := range list.Products {
@@ -189,22 +178,16 @@ func testHistory(t *testing.T, base string) {
 		}
 		after = *p.Next
 	}
-	if got, want := strings.Join(seen, " "), "p0 p1 p2 p3 p4"; got != want {
-		t.Errorf("pages show %s, want %s", got, want)
-	}
+	expect.Equal(t, strings.Join(seen, " "), "p0 p1 p2 p3 p4", "pages")
 	empty := webtest.Call(t, http.MethodGet, base+"/purchase_history?product=nobody", "", nil)
-	if got := string(empty.Body); got != `{"next":null,"records":[]}` {
-		t.Errorf("no records: %s", got)
-	}
+	expect.Equal(t, string(empty.Body), `{"next":null,"records":[]}`, "no records")
 }
 
 func testBadInput(t *testing.T, base string) {
 	webtest.Restock(t, base, "apple", 5)
 	before := webtest.Audit(t, base, "apple")
 	longest := strings.Repeat("ü", 255) // characters, not bytes
-	if r := webtest.Call(t, http.MethodPut, base+"/product/"+url.PathEscape(longest), `{"amount":5}`, nil); r.Status != http.StatusOK {
-		t.Errorf("a name of 255 characters: %d %s", r.Status, r.Body)
-	}
+	webtest.WantStatus(t, webtest.Call(t, http.MethodPut, base+"/product/"+url.PathEscape(longest), `{"amount":5}`, nil), http.StatusOK, "a name of 255 characters")
 	asJSON := http.Header{"Content-Type": {"application/json"}}
 	for _, c := range []struct {
 		name, method, path, body string
@@ -244,16 +227,12 @@ func testBadInput(t *testing.T, base string) {
 			webtest.WantProblem(t, webtest.Call(t, c.method, base+c.path, c.body, c.header), c.status, "failed")
 		})
 	}
-	if after := webtest.Audit(t, base, "apple"); after != before {
-		t.Errorf("stock and records %+v, before %+v: bad input has changed something", after, before)
-	}
+	expect.Equal(t, webtest.Audit(t, base, "apple"), before, "bad input has changed something")
 }
 
 func testOperation(t *testing.T, base string) {
 	for _, path := range []string{"/healthz", "/readyz", "/strategies", "/openapi.yaml", "/"} {
-		if r := webtest.Call(t, http.MethodGet, base+path, "", nil); r.Status != http.StatusOK {
-			t.Errorf("%s: %d %.200s", path, r.Status, r.Body)
-		}
+		webtest.WantStatus(t, webtest.Call(t, http.MethodGet, base+path, "", nil), http.StatusOK, path)
 	}
 	metrics := string(webtest.Call(t, http.MethodGet, base+"/metrics", "", nil).Body)
 	for _, want := range []string{
@@ -261,14 +240,10 @@ func testOperation(t *testing.T, base string) {
 		`shop_buys_total{outcome="replayed",strategy="redis"} 1`,
 		`shop_buy_seconds_bucket{strategy="mutex",le="0.001"}`, `shop_lock_wait_seconds_count{strategy="redis"}`, `shop_section_seconds{strategy="redis",quantile="0.99"}`, "shop_buys_in_flight 0",
 	} {
-		if !strings.Contains(metrics, want) {
-			t.Errorf("/metrics lacks %s", want)
-		}
+		expect.Contains(t, metrics, want, "/metrics")
 	}
 	id := webtest.Call(t, http.MethodGet, base+"/healthz", "", http.Header{problem.RequestIDHeader: {"my-id.1"}}).Header
-	if got := id.Get(problem.RequestIDHeader); got != "my-id.1" {
-		t.Errorf("request id %q, want the caller's", got)
-	}
+	expect.Equal(t, id.Get(problem.RequestIDHeader), "my-id.1", "request id")
 }
 
 // TestNotConfigured: a known strategy without its server gives 501 and says what to set.

@@ -75,9 +75,7 @@ func expressions(t *testing.T, file string) (found []string) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	require.NoError(t, json.Unmarshal(text, &board), file)
 	for _, p := range board.Panels {
 		if len(p.Targets) == 0 {
 			t.Errorf("%s: the panel %q asks for nothing", file, p.Title)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
 	"github.com/oversell/oversell/internal/tier"
@@ -65,14 +66,10 @@ func TestSoldOutAhead(t *testing.T) {
 					t.Errorf("%+v, %v", p, late.Header)
 				}
 				metrics := string(webtest.Call(t, http.MethodGet, base+"/metrics", "", nil).Body)
-				if want := `shop_buys_total{outcome="sold_out",strategy="for-update"} 3`; !strings.Contains(metrics, want) {
-					t.Errorf("/metrics lacks %s", want)
-				}
+				expect.Contains(t, metrics, `shop_buys_total{outcome="sold_out",strategy="for-update"} 3`, "/metrics")
 				webtest.Restock(t, base, "apple", 5)
 				webtest.WantProblem(t, buy("&amount=6", nil), http.StatusConflict, "sold_out")
-				if r := buy("&amount=5", nil); r.Status != http.StatusOK {
-					t.Errorf("after a restock: %d %s", r.Status, r.Body)
-				}
+				webtest.WantStatus(t, buy("&amount=5", nil), http.StatusOK, "after a restock")
 			})
 		}
 	})
@@ -192,9 +189,7 @@ func TestDatabaseRefuses(t *testing.T) {
 			execute := func(statements []string) {
 				t.Helper()
 				for _, statement := range statements {
-					if err := e.DB.Exec(statement).Error; err != nil {
-						t.Fatalf("%s: %v", statement, err)
-					}
+					require.NoError(t, e.DB.Exec(statement).Error, statement)
 				}
 			}
 			execute(d.user)
@@ -205,9 +200,7 @@ func TestDatabaseRefuses(t *testing.T) {
 			webtest.Restock(t, base, "apple", 1_000)
 			t.Run("read-only", func(t *testing.T) { d.whileReadOnly(t, execute, base) })
 			t.Run("connections", func(t *testing.T) { d.whileFull(t, execute, e.DB, base) })
-			if got := webtest.Audit(t, base, "apple"); got.Drift != 0 {
-				t.Errorf("stock and records %+v", got)
-			}
+			expect.Equal(t, webtest.Audit(t, base, "apple").Drift, 0, "drift")
 		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
@@ -49,9 +50,7 @@ func newFuzzedShop(tb testing.TB) *fuzzedShop {
 	stop := shop.Work(context.Background())
 	tb.Cleanup(func() {
 		stop()
-		if err := e.Close(); err != nil {
-			tb.Error(err)
-		}
+		expect.NoError(tb, e.Close())
 	})
 	h := shop.handler(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, "")
 	return &fuzzedShop{
@@ -74,9 +73,7 @@ func documented(tb testing.TB) map[string]map[int]bool {
 			statuses := map[int]bool{}
 			for text := range responses {
 				status, err := strconv.Atoi(text)
-				if err != nil {
-					tb.Fatalf("%s %s: status %q", method, path, text)
-				}
+				require.NoError(tb, err, method, path, text)
 				statuses[status] = status != http.StatusInternalServerError // 500 stands for unforeseen errors
 			}
 			all[strings.ToUpper(method)+" "+path] = statuses
@@ -247,9 +244,7 @@ func checkProblem(t *testing.T, status int, header http.Header, body []byte) {
 func (s *fuzzedShop) checkBooks(t *testing.T, product string, in input) {
 	t.Helper()
 	books, err := audit.Read(t.Context(), s.engine.DB, product)
-	if err != nil {
-		t.Fatalf("%+v: %v", in, err)
-	}
+	require.NoError(t, err, in)
 	if books.Drift != 0 || books.Oversold != 0 || books.Duplicates != 0 || books.Leftover < 0 {
 		t.Fatalf("%+v: books of %q %+v", in, product, books)
 	}
@@ -314,16 +309,12 @@ func TestFuzzReachesRoutes(t *testing.T) {
 	shop := newFuzzedShop(t)
 	for i, route := range shop.routes {
 		want := cmp.Or(notOK[route.Method+" "+route.Path], http.StatusOK)
-		if got := shop.serve(t, shop.plain(i)); got != want {
-			t.Errorf("%s %s: %d, want %d", route.Method, route.Path, got, want)
-		}
+		expect.Equal(t, shop.serve(t, shop.plain(i)), want, route.Method, route.Path)
 		for n, strategy := range shop.strategies {
 			if in := shop.plain(i); route.Path == "/product/buy" {
 				in.strategy = uint8(n)
 				shop.fill(t)
-				if got := shop.serve(t, in); got != http.StatusOK {
-					t.Errorf("%s: %d", strategy, got)
-				}
+				expect.Equal(t, shop.serve(t, in), http.StatusOK, strategy)
 			}
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
@@ -75,18 +76,13 @@ func TestHosts(t *testing.T) {
 				t.Errorf("%s to %s: %s %.200s, %v", route, c.host, answer.Status, body, err)
 			}
 			if !c.ok {
-				p := webtest.WantProblem(t, response{Status: answer.StatusCode, Header: answer.Header, Body: body}, http.StatusMisdirectedRequest, "failed")
-				if !strings.Contains(p.Detail, "--allowed-host") {
-					t.Errorf("%q does not say what to do", p.Detail)
-				}
+				webtest.WantProblem(t, response{Status: answer.StatusCode, Header: answer.Header, Body: body}, http.StatusMisdirectedRequest, "failed", "--allowed-host")
 			}
 		}
 	}
 	conn := dialed(t, addr)
 	fmt.Fprint(conn, "GET /healthz HTTP/1.0\r\n\r\n")
-	if status := statusOf(t, conn); status != http.StatusOK {
-		t.Errorf("HTTP/1.0 without Host: %d", status)
-	}
+	expect.Equal(t, statusOf(t, conn), http.StatusOK, "HTTP/1.0 without Host")
 }
 
 // TestHostsElsewhere: on other addresses a restock requires the token. Any Host is accepted, unless
@@ -103,9 +99,7 @@ func TestHostsElsewhere(t *testing.T) {
 		for host, status := range map[string]int{"any.example": want, "127.0.0.1": 200} {
 			conn := dialed(t, addr)
 			fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host)
-			if got := statusOf(t, conn); got != status {
-				t.Errorf("--allowed-host %q, Host %s: %d, want %d", given, host, got, status)
-			}
+			expect.Equal(t, statusOf(t, conn), status, "--allowed-host", given, "Host", host)
 		}
 	}
 }
@@ -129,14 +123,10 @@ func TestContentType(t *testing.T) {
 			header = nil
 		}
 		r := webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, header)
-		if r.Status != status {
-			t.Errorf("%q: %d %s, want %d", said, r.Status, r.Body, status)
-		}
+		expect.Equal(t, r.Status, status, said, string(r.Body))
 		if status == http.StatusUnsupportedMediaType {
 			webtest.WantProblem(t, r, status, "failed")
-			if r.Header.Get("Accept") != "application/json" {
-				t.Errorf("%q: Accept is %q", said, r.Header.Get("Accept"))
-			}
+			expect.Equal(t, r.Header.Get("Accept"), "application/json", said, "Accept")
 		}
 	}
 }
@@ -225,9 +215,7 @@ func TestMaxConns(t *testing.T) {
 	}
 	asks := dialed(t, addr)
 	fmt.Fprint(asks, "GET /product/buy HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-	if status := statusOf(t, asks); status != http.StatusOK {
-		t.Errorf("a client with a request gets %d", status)
-	}
+	expect.Equal(t, statusOf(t, asks), http.StatusOK, "a client with a request")
 	// The shop closes the connections that became idle first, so the last of these is still open.
 	last := holders[held-2]
 	var ended atomic.Int64
@@ -241,9 +229,7 @@ func TestMaxConns(t *testing.T) {
 	}
 	webtest.Eventually(t, "the surplus is cut off", func() bool { return ended.Load() >= held-most })
 	fmt.Fprint(last, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if status := statusOf(t, last); status != http.StatusOK {
-		t.Errorf("a late holder asks: %d", status)
-	}
+	expect.Equal(t, statusOf(t, last), http.StatusOK, "a late holder")
 }
 
 // TestMaxConnsBusy: a connection with a request under way is not closed for a new client.
@@ -262,9 +248,7 @@ func TestMaxConnsBusy(t *testing.T) {
 		})
 	}
 	letGo()
-	if r := <-bought; r.Status != http.StatusOK {
-		t.Errorf("the buy in flight: %d %s", r.Status, r.Body)
-	}
+	webtest.WantStatus(t, <-bought, http.StatusOK, "the buy in flight")
 }
 
 func dialed(t *testing.T, addr string) net.Conn {
@@ -307,9 +291,7 @@ func TestOutagesLogged(t *testing.T) {
 	for _, path := range []string{"/busy", "/gone", "/redis", "/redis", "/busy", "/redis"} {
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-		if w.Code != http.StatusServiceUnavailable {
-			t.Errorf("%s: %d", path, w.Code)
-		}
+		expect.Equal(t, w.Code, http.StatusServiceUnavailable, path)
 	}
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "server=redis") || !strings.Contains(got, "connection refused") {
 		t.Errorf("the log has %q; want one warning of redis", got)
@@ -331,9 +313,7 @@ type refusedClient struct {
 
 func (c *refusedClient) order(t *testing.T) {
 	t.Helper()
-	if _, err := fmt.Fprintf(c.conn, "POST /product/buy?lock=full&purchaser=%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", c.name); err != nil {
-		t.Errorf("%s: %v", c.name, err)
-	}
+	expect.NoError(t, expect.ErrorOf(fmt.Fprintf(c.conn, "POST /product/buy?lock=full&purchaser=%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", c.name)), c.name)
 }
 
 // wantBusy reads the answer that the shop is busy. The parameter `last` says whether it must be the
@@ -342,9 +322,7 @@ func (c *refusedClient) wantBusy(t *testing.T, last bool) {
 	t.Helper()
 	_ = c.conn.SetReadDeadline(time.Now().Add(webtest.Patience))
 	answer, err := http.ReadResponse(c.answers, nil)
-	if err != nil {
-		t.Fatalf("%s: %v, want an answer", c.name, err)
-	}
+	require.NoError(t, err, c.name)
 	_, err = io.Copy(io.Discard, answer.Body)
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Close != last || err != nil {
@@ -405,7 +383,5 @@ func TestHeldUpGiveWay(t *testing.T) {
 	for _, c := range newcomers {
 		c.wantBusy(t, true)
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("the stop: %v", err)
-	}
+	expect.NoError(t, <-ended, "the stop")
 }

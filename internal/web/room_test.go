@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -46,12 +47,8 @@ type roomPanel struct {
 func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	t.Helper()
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)
-	if r := webtest.Call(t, http.MethodPut, base+"/room/sale", sale, asJSON); r.Status != http.StatusOK {
-		t.Fatalf("put on sale: %d %s", r.Status, r.Body)
-	}
-	if r := webtest.Call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON); r.Status != http.StatusOK {
-		t.Fatalf("open: %d %s", r.Status, r.Body)
-	}
+	webtest.WantStatus(t, webtest.Call(t, http.MethodPut, base+"/room/sale", sale, asJSON), http.StatusOK, "put on sale")
+	webtest.WantStatus(t, webtest.Call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON), http.StatusOK, "open")
 	var pressed sync.WaitGroup
 	for n := range phones {
 		pressed.Go(func() {
@@ -104,9 +101,7 @@ func TestRoom(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 2 {
-		t.Errorf("only strategies that promise %v were tried", seen)
-	}
+	expect.Equal(t, len(seen), 2, "promises that were tried", seen)
 }
 
 // TestRoomUnits: with a strategy that holds, no phone is told that another phone got the same unit.
@@ -128,9 +123,7 @@ func TestRoomUnits(t *testing.T) {
 				t.Errorf("%s: %+v, and the live page says of its receipts that they tell the unit: %t", entry.Name, b, soldTells(entry.Name))
 			}
 		}
-		if panel.Sale.Sold != panel.Sale.Stock {
-			t.Errorf("%s: %+v %v", entry.Name, panel.Sale, panel.Outcomes)
-		}
+		expect.Equal(t, panel.Sale.Sold, panel.Sale.Stock, entry.Name, panel.Sale, panel.Outcomes)
 	}
 }
 
@@ -162,14 +155,10 @@ func TestRoomAdmin(t *testing.T) {
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":1}`, lockstrategy.Names()[0])
 	for _, route := range []struct{ path, body string }{{"/room/sale", sale}, {"/room/door", `{"open":true}`}} {
 		webtest.WantProblem(t, webtest.Call(t, http.MethodPut, base+route.path, route.body, nil), http.StatusUnauthorized, "failed")
-		if r := webtest.Call(t, http.MethodPut, base+route.path, route.body, token); r.Status != http.StatusOK {
-			t.Errorf("%s with the token: %d %s", route.path, r.Status, r.Body)
-		}
+		webtest.WantStatus(t, webtest.Call(t, http.MethodPut, base+route.path, route.body, token), http.StatusOK, route.path, "with the token")
 	}
 	buyer := `{"phone":"0123456789abcdef","name":"Ann"}`
-	if r := webtest.Call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}}); r.Status != http.StatusOK {
-		t.Errorf("a buyer needs no token: %d %s", r.Status, r.Body)
-	}
+	webtest.WantStatus(t, webtest.Call(t, http.MethodPost, base+"/room/buy", buyer, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}}), http.StatusOK, "a buyer needs no token")
 	long := http.Header{"Idempotency-Key": {strings.Repeat("a", 256)}, "Content-Type": {"application/json"}}
 	webtest.WantProblem(t, webtest.Call(t, http.MethodPost, base+"/room/buy", buyer, long), http.StatusBadRequest, "failed")
 	panel := webtest.Decode[roomPanel](t, webtest.Call(t, http.MethodGet, base+"/room/buyers", "", nil))
@@ -207,20 +196,14 @@ func TestRoomBadInput(t *testing.T) {
 		{http.MethodGet, "/room/qr.svg", "", "--addr 0.0.0.0", 404},
 	} {
 		r := webtest.Call(t, c.method, base+c.path, c.body, asJSON)
-		if p := webtest.WantProblem(t, r, c.status, "failed"); !strings.Contains(p.Detail, c.says) {
-			t.Errorf("%s %s %s: %q, want %q", c.method, c.path, c.body, p.Detail, c.says)
-		}
+		webtest.WantProblem(t, r, c.status, "failed", c.says)
 	}
 	for _, path := range []string{"/room/buyers", "/room/buy"} { // as sent by a form on another site's page
 		for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded"} {
 			r := webtest.Call(t, http.MethodPost, base+path, ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {kind}})
-			if p := webtest.WantProblem(t, r, http.StatusUnsupportedMediaType, "failed"); !strings.Contains(p.Detail, "application/json") {
-				t.Errorf("%s as %s: %q", path, kind, p.Detail)
-			}
+			webtest.WantProblem(t, r, http.StatusUnsupportedMediaType, "failed", "application/json")
 		}
 	}
 	r := webtest.Call(t, http.MethodPost, base+"/room/buy", ann, http.Header{"Idempotency-Key": {"a"}, "Content-Type": {"application/json"}})
-	if p := webtest.WantProblem(t, r, http.StatusConflict, "failed"); !strings.Contains(p.Detail, "nothing on sale") {
-		t.Errorf("a press before there is a sale: %q", p.Detail)
-	}
+	webtest.WantProblem(t, r, http.StatusConflict, "failed", "nothing on sale")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/live/runs"
@@ -42,9 +43,7 @@ func TestMaxInflight(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	letGo()
-	if r := <-bought; r.Status != http.StatusOK {
-		t.Errorf("the buy in flight: %d %s", r.Status, r.Body)
-	}
+	webtest.WantStatus(t, <-bought, http.StatusOK, "the buy in flight")
 }
 
 // TestAdmin: on an address other than loopback a restock requires the token. If no token is set,
@@ -67,17 +66,11 @@ func TestAdmin(t *testing.T) {
 			base := startServe(t, engine.Config{}, elsewhere(c.set))
 			base = "http://127.0.0.1" + base[strings.LastIndex(base, ":"):]
 			r := webtest.Call(t, http.MethodPut, base+"/product/apple", `{"amount":7}`, http.Header{"Authorization": {c.sent}})
-			if r.Status != c.status {
-				t.Errorf("%d %s, want %d", r.Status, r.Body, c.status)
-			}
+			expect.Equal(t, r.Status, c.status, string(r.Body))
 			if r.Status == http.StatusUnauthorized {
-				if p := webtest.WantProblem(t, r, http.StatusUnauthorized, "failed"); !strings.Contains(p.Detail, c.says) {
-					t.Errorf("%q, want %q", p.Detail, c.says)
-				}
+				webtest.WantProblem(t, r, http.StatusUnauthorized, "failed", c.says)
 			}
-			if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
-				t.Errorf("a buy needs no token: %d %s", r.Status, r.Body)
-			}
+			webtest.WantStatus(t, webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil), http.StatusOK, "a buy needs no token")
 		})
 	}
 }
@@ -104,9 +97,7 @@ func TestAnnounce(t *testing.T) {
 			t.Errorf("%s: %q", c.addr, first)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s lacks %q: %s", c.addr, want, &out)
-			}
+			expect.Contains(t, out.String(), want, c.addr)
 		}
 		for _, never := range c.never {
 			if strings.Contains(out.String(), never) {
@@ -124,17 +115,13 @@ func TestSlowBody(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	head := "POST /product/buy HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
-	if _, err := conn.Write([]byte(head)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(conn.Write([]byte(head))))
 	// The server requests the body when the handler reads it: the buy has begun.
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || !strings.Contains(line, "100 Continue") {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if r := webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil); r.Status != http.StatusOK {
-		t.Errorf("a buy beside it: %d %s", r.Status, r.Body)
-	}
+	webtest.WantStatus(t, webtest.Call(t, http.MethodGet, base+"/product/buy", "", nil), http.StatusOK, "a buy beside it")
 }
 
 func allRoutes(t *testing.T) *gin.Engine {

@@ -16,7 +16,9 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/web/webtest"
 )
@@ -61,9 +63,7 @@ func startServe(t *testing.T, on engine.Config, change ...func(*setup)) (url str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, e.Close())
 	})
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
@@ -73,14 +73,10 @@ func startServe(t *testing.T, on engine.Config, change ...func(*setup)) (url str
 	}()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the shop ended with %v", err)
-		}
+		expect.NoError(t, <-ended, "the end of the shop")
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal("the shop said nothing")
-	}
+	require.NoError(t, err, "the shop said nothing")
 	go io.Copy(io.Discard, out)
 	return strings.TrimPrefix(strings.TrimSpace(line), localserver.Listening)
 }

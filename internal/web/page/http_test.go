@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/web/page"
 )
 
@@ -25,9 +26,7 @@ func TestFile(t *testing.T) {
 		"Content-Security-Policy": page.Policy, "X-Content-Type-Options": "nosniff",
 		"Cache-Control": "no-cache", "Content-Type": "text/html; charset=utf-8",
 	} {
-		if got := w.Header().Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		expect.Equal(t, w.Header().Get(name), want, name)
 	}
 	if w.Code != http.StatusOK || w.Body.String() != "<!doctype html>\n" {
 		t.Errorf("%d %q", w.Code, w.Body)
@@ -44,8 +43,6 @@ func TestCaller(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = addr
 		r.Header.Set("X-Forwarded-For", "203.0.113.7")
-		if got := page.Caller(r); got != want {
-			t.Errorf("%s: %q, want %q", addr, got, want)
-		}
+		expect.Equal(t, page.Caller(r), want, addr)
 	}
 }

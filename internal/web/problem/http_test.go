@@ -9,6 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
@@ -30,16 +31,10 @@ func TestWrite(t *testing.T) {
 		},
 		func(c *gin.Context) { c.String(http.StatusOK, "sold after all") },
 	)
-	if got := w.Header().Get("Content-Type"); got != problem.ContentType {
-		t.Errorf("content type %q, want %q", got, problem.ContentType)
-	}
-	if w.Code != http.StatusConflict {
-		t.Errorf("status %d, want 409", w.Code)
-	}
+	expect.Equal(t, w.Header().Get("Content-Type"), problem.ContentType, "content type")
+	expect.Equal(t, w.Code, http.StatusConflict, "status")
 	want := `{"type":"about:blank","title":"Conflict","status":409,"detail":"the first; the second","outcome":"sold_out","request_id":"r-1"}`
-	if got := w.Body.String(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	expect.Equal(t, w.Body.String(), want)
 }
 
 // TestJSON: the output equals that of encoding/json.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -52,9 +53,7 @@ func TestPromisesByDatabase(t *testing.T) {
 		{"named-lock", promise.Rush, dialect.Galera, ""},
 	} {
 		entry, _ := lockstrategy.ByName(c.strategy)
-		if got := entry.Promised(c.condition, c.database); got != c.want {
-			t.Errorf("%s under %s on %s: %q, want %q", c.strategy, c.condition, c.database, got, c.want)
-		}
+		expect.Equal(t, entry.Promised(c.condition, c.database), c.want, c.strategy, "under", c.condition, "on", c.database)
 	}
 }
 
@@ -74,9 +73,7 @@ func TestSafety(t *testing.T) {
 		{"etcd", dialect.PostgresSerializable, "no promise"},
 	} {
 		e, _ := lockstrategy.ByName(c.strategy)
-		if got := e.Safety(c.database); got != c.want {
-			t.Errorf("%s on %s: %q, want %q", c.strategy, c.database, got, c.want)
-		}
+		expect.Equal(t, e.Safety(c.database), c.want, c.strategy, "on", c.database)
 	}
 	for _, e := range lockstrategy.All() {
 		if v := e.Promised(promise.DBFailoverAsync, dialect.Postgres); v == verdict.Holds {

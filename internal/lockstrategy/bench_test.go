@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/load/quantile"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
@@ -125,9 +126,7 @@ func sell(b *testing.B, e *engine.Engine, name string, processes ...purchase.Str
 	buyers.Wait()
 	for _, p := range processes {
 		if c, ok := p.(io.Closer); ok {
-			if err := c.Close(); err != nil {
-				b.Error(err)
-			}
+			expect.NoError(b, c.Close())
 		}
 	}
 	slices.Sort(waits)
@@ -139,9 +138,7 @@ func benchEngine(b *testing.B, needs ...string) *engine.Engine {
 	e, err := engine.Open(b.Context(), engine.Config{Name: engine.Local, Needs: needs, Wait: longWait, Conns: 64})
 	require.NoError(b, err)
 	b.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			b.Error(err)
-		}
+		expect.NoError(b, e.Close())
 	})
 	return e
 }
@@ -169,9 +166,7 @@ func zookeeperRequests(b testing.TB, e *engine.Engine) float64 {
 	conn, err := net.Dial("tcp", e.URLs.Zookeeper[0])
 	require.NoError(b, err)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, expect.ErrorOf(io.WriteString(conn, "srvr")))
 	status, err := io.ReadAll(conn)
 	require.NoError(b, err)
 	return number(b, string(status), `Received: (\d+)`)

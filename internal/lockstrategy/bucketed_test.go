@@ -13,6 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/product"
@@ -61,9 +62,7 @@ func together(t *testing.T, e *engine.Engine, name string, n int) {
 	shop := lockstrategy.NewBucketed(d)
 	for i := range n {
 		all.Go(func() {
-			if _, err := shop.Buy(t.Context(), purchase.Order{Product: name, Purchaser: fmt.Sprint("buyer-", i), Amount: 1}); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, expect.ErrorOf(shop.Buy(t.Context(), purchase.Order{Product: name, Purchaser: fmt.Sprint("buyer-", i), Amount: 1})))
 		})
 	}
 	all.Wait()
@@ -80,19 +79,13 @@ func TestBucketedRows(t *testing.T) {
 			want   int64
 		}{{1, 2}, {3, 4}, {9, 16}, {1, 16}, {70, 32}, {2, 32}} {
 			together(t, e, "apple", c.buyers)
-			if got := parts(t, e, "apple"); got != c.want {
-				t.Errorf("with %d buyers at once %d rows, want %d", c.buyers, got, c.want)
-			}
+			expect.Equal(t, parts(t, e, "apple"), c.want, "rows with", c.buyers, "buyers at once")
 		}
 		mustHold(t, e, 86, 914)
 		mustRestock(t, e, "apple", 10)
-		if got := parts(t, e, "apple"); got != 0 {
-			t.Errorf("after a restock %d rows", got)
-		}
+		expect.Equal(t, parts(t, e, "apple"), 0, "rows after a restock")
 		together(t, e, "apple", 1)
-		if got := parts(t, e, "apple"); got != 2 {
-			t.Errorf("and a sale %d rows, want 2", got)
-		}
+		expect.Equal(t, parts(t, e, "apple"), 2, "rows after a sale")
 	})
 }
 
@@ -156,16 +149,11 @@ func TestPartsRestock(t *testing.T) {
 // waitForRow returns when a statement waits for a row lock.
 func waitForRow(t *testing.T, e *engine.Engine) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	require.Eventually(t, "a statement waits for a row", func() bool {
 		var waits struct{ Value int }
-		if err := e.Admin.Raw(dialect.Of(e.DB).RowWaits).Scan(&waits).Error; err != nil || time.Now().After(deadline) {
-			t.Errorf("no statement waits for a row: %v", err)
-			return
-		}
-		if waits.Value > 0 {
-			return
-		}
-	}
+		require.NoError(t, e.Admin.Raw(dialect.Of(e.DB).RowWaits).Scan(&waits).Error)
+		return waits.Value > 0
+	})
 }
 
 // TestPartsDeadlocks: several processes sell several new products to many buyers at once.
@@ -213,9 +201,7 @@ func TestPartsDeadlocks(t *testing.T) {
 					}
 				}
 			}
-			if after := deadlocks(); after != before {
-				t.Errorf("%d deadlocks", after-before)
-			}
+			expect.Equal(t, deadlocks(), before, "deadlocks")
 		})
 	}
 }
@@ -242,9 +228,7 @@ func TestUnitRowsPool(t *testing.T) {
 			if c.left < 0 && !errors.Is(err, purchase.ErrSoldOut) || c.left >= 0 && (err != nil || receipt.Left != c.left) {
 				t.Errorf("%s: %d units: %+v, %v; want %d left", e.Server, c.units, receipt, err, c.left)
 			}
-			if got := parts(t, e, "apple"); got != c.rows {
-				t.Errorf("%s: after %d units %d rows, want %d", e.Server, c.units, got, c.rows)
-			}
+			expect.Equal(t, parts(t, e, "apple"), c.rows, e.Server, "rows after", c.units, "units")
 		}
 		mustHold(t, e, 6, 0)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
@@ -73,9 +74,7 @@ func apples(amounts ...int64) (orders []purchase.Order) {
 func mustBe(t *testing.T, errs []error, want ...error) {
 	t.Helper()
 	for i, err := range errs {
-		if !errors.Is(err, want[i]) {
-			t.Errorf("order %d: %v, want %v", i, err, want[i])
-		}
+		expect.ErrorIs(t, err, want[i], "order", i)
 	}
 }
 
@@ -97,9 +96,7 @@ func TestCoalescedDivides(t *testing.T) {
 		errs := grouped(t, e, 6, apples(2, 1, 4, 2, 2, 1))
 		mustBe(t, errs, nil, nil, purchase.ErrSoldOut, nil, purchase.ErrSoldOut, nil)
 		mustHold(t, e, 4, 0)
-		if inserts.Load() != 1 {
-			t.Errorf("%d statements insert the records, want 1", inserts.Load())
-		}
+		expect.Equal(t, inserts.Load(), 1, "statements that insert the records")
 	})
 }
 
@@ -154,7 +151,5 @@ func TestCoalescedDown(t *testing.T) {
 			t.Errorf("buyer %d: %v, want that the database is down", i, err)
 		}
 	}
-	if tries.Load() != 1 {
-		t.Errorf("the stock was asked for %d times, want once", tries.Load())
-	}
+	expect.Equal(t, tries.Load(), 1, "questions for the stock")
 }

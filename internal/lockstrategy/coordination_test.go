@@ -3,6 +3,7 @@ package lockstrategy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/zookeeper"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy/zkline"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
@@ -94,9 +96,7 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 			next := make(chan Lease, 1)
 			go func() {
 				lease, err := line.locker.Lock(ctx, "apple")
-				if err != nil {
-					t.Errorf("the waiter: %v", err)
-				}
+				expect.NoError(t, err, "the waiter")
 				next <- lease
 			}()
 			var lost string
@@ -114,9 +114,7 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 			if places := waitForLine(t, line, 1); places[0] == lost {
 				t.Error("the lost place is there again")
 			}
-			if err := lease.Release(ctx); err != nil {
-				t.Errorf("the lease was not held: %v", err)
-			}
+			expect.NoError(t, lease.Release(ctx), "the release")
 		})
 	}
 }
@@ -129,18 +127,15 @@ func mustLock(t *testing.T, ctx context.Context, l Locker) Lease {
 }
 
 // waitForLine returns the places once there are n.
-func waitForLine(t *testing.T, line serverLine, n int) []string {
+func waitForLine(t *testing.T, line serverLine, n int) (places []string) {
 	t.Helper()
-	for deadline := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		places, err := line.waiting()
+	require.Eventually(t, fmt.Sprint("places in line: ", n), func() (there bool) {
+		var err error
+		places, err = line.waiting()
 		require.NoError(t, err)
-		if len(places) == n {
-			return places
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d places in line, want %d", len(places), n)
-		}
-	}
+		return len(places) == n
+	})
+	return places
 }
 
 // TestAnswerToCreateLost: the server creates the node, but its answer is lost, and the session
@@ -169,12 +164,8 @@ func TestAnswerToCreateLost(t *testing.T) {
 	if p.swallow.Load() {
 		t.Fatal("no answer was swallowed: the test shows nothing")
 	}
-	if err := mustLock(t, ctx, other).Release(ctx); err != nil {
-		t.Error(err)
-	}
-	if after := session.Conn.SessionID(); after != before {
-		t.Errorf("session %x, before %x: its end has removed the node, not the lock", after, before)
-	}
+	expect.NoError(t, mustLock(t, ctx, other).Release(ctx))
+	expect.Equal(t, session.Conn.SessionID(), before, "the end of the session has removed the node, not the lock")
 }
 
 // proxy forwards to a server. With swallow set it drops the next answer and

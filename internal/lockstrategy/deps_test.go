@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -37,9 +38,7 @@ func TestFailed(t *testing.T) {
 		fmt.Errorf("reset: %w", redisAnswer("ERR unknown command 'X', with args:")): false,
 	} {
 		var unavailable *purchase.Unavailable
-		if got := errors.As(deps.Failed(deps.Redis, err), &unavailable); got != down {
-			t.Errorf("%v: down %v, want %v", err, got, down)
-		}
+		expect.Equal(t, errors.As(deps.Failed(deps.Redis, err), &unavailable), down, err, "down")
 	}
 }
 
@@ -71,7 +70,5 @@ func TestFailedFor(t *testing.T) {
 			t.Errorf("%v after %v: %v, want busy %v", c.err, context.Cause(c.ctx), err, c.busy)
 		}
 	}
-	if err := deps.FailedFor(over, deps.Redis, nil); err != nil {
-		t.Errorf("%v after an answer", err)
-	}
+	expect.NoError(t, deps.FailedFor(over, deps.Redis, nil), "after an answer")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/golden"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/require"
@@ -47,9 +48,7 @@ var keys = map[string]string{
 func textsOf(t *testing.T, name string) map[string]string {
 	t.Helper()
 	path := strings.ReplaceAll(name, "-", "_") + ".go"
-	if _, err := os.Stat(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(os.Stat(path)))
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
 	texts := map[string]string{}

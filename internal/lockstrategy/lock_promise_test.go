@@ -2,7 +2,6 @@ package lockstrategy
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/require"
@@ -60,9 +60,7 @@ func TestGetSetOverwritesExpiry(t *testing.T) {
 	if l, err := late.Take(t.Context(), key, ""); l != nil || err != nil {
 		t.Fatalf("the client that came second: %v, %v; want no lock", l, err)
 	}
-	if got, want := first.Get(t.Context(), key).Val(), strconv.FormatInt(ahead.Add(ttl).UnixMilli(), 10); got != want {
-		t.Errorf("the lock ends at %s, want %s: the time that the second client wrote", got, want)
-	}
+	expect.Equal(t, first.Get(t.Context(), key).Val(), strconv.FormatInt(ahead.Add(ttl).UnixMilli(), 10), "the end of the lock, from the time that the second client wrote")
 }
 
 // TestLockPromises: a lock may have two holders only if the strategy holds nevertheless. An entry
@@ -70,9 +68,7 @@ func TestGetSetOverwritesExpiry(t *testing.T) {
 func TestLockPromises(t *testing.T) {
 	for _, e := range All() {
 		for _, c := range e.Lock.SharedUnder {
-			if e.Promise[c] != verdict.Holds {
-				t.Errorf("%s under %s is %q: there is nothing to share", e.Name, c, e.Promise[c])
-			}
+			expect.Equal(t, e.Promise[c], verdict.Holds, e.Name, "under", c, "there is nothing to share")
 			if e.Excludes(c, dialect.MySQL) {
 				t.Errorf("%s under %s both excludes and shares", e.Name, c)
 			}
@@ -81,9 +77,7 @@ func TestLockPromises(t *testing.T) {
 		for _, says := range e.CaughtBy {
 			caught = caught || says == wantFreedAnother
 		}
-		if caught != e.Lock.FreesAnothers {
-			t.Errorf("%s: frees another's lock %v, and the suite catches it at that: %v", e.Name, e.Lock.FreesAnothers, caught)
-		}
+		expect.Equal(t, caught, e.Lock.FreesAnothers, e.Name, "frees another's lock, and the suite catches it")
 		if lock := e.WaitsFor == WaitLock; !lock && (e.Lock.Renewed || e.Lock.FreesAnothers || e.Excludes(promise.Rush, dialect.MySQL)) {
 			t.Errorf("%s promises something of a lock, and reports none", e.Name)
 		}
@@ -102,9 +96,7 @@ func TestLockPromises(t *testing.T) {
 		{"setnx", promise.Crash, true}, // setnx stalls, with one holder
 	} {
 		entry, _ := ByName(c.strategy)
-		if got := entry.Excludes(c.condition, dialect.MySQL); got != c.want {
-			t.Errorf("%s excludes under %s: %v, want %v", c.strategy, c.condition, got, c.want)
-		}
+		expect.Equal(t, entry.Excludes(c.condition, dialect.MySQL), c.want, c.strategy, "excludes under", c.condition)
 	}
 	for _, c := range []struct {
 		strategy  string
@@ -121,9 +113,7 @@ func TestLockPromises(t *testing.T) {
 		{"early-unlock", promise.TwoProcesses, dialect.Galera, false},
 	} {
 		entry, _ := ByName(c.strategy)
-		if got := entry.Excludes(c.condition, c.database); got != c.want {
-			t.Errorf("%s excludes under %s on %s: %v, want %v", c.strategy, c.condition, c.database, got, c.want)
-		}
+		expect.Equal(t, entry.Excludes(c.condition, c.database), c.want, c.strategy, "excludes under", c.condition, "on", c.database)
 	}
 	var renewed []string
 	for _, e := range All() {
@@ -131,7 +121,5 @@ func TestLockPromises(t *testing.T) {
 			renewed = append(renewed, e.Name)
 		}
 	}
-	if want := []string{"watchdog", "redisson", "multilock", "fenced", "zookeeper", "etcd", "etcd-fenced"}; !slices.Equal(renewed, want) {
-		t.Errorf("renewed: %v, want %v", renewed, want)
-	}
+	expect.DeepEqual(t, renewed, []string{"watchdog", "redisson", "multilock", "fenced", "zookeeper", "etcd", "etcd-fenced"}, "renewed")
 }

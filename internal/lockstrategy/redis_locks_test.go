@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
@@ -51,13 +52,9 @@ func TestBracesOnCluster(t *testing.T) {
 					return purchase.Clear(tx, name)
 				})
 				require.NoError(t, err)
-				if err := strategy.(purchase.Resetter).Reset(t.Context(), name); err != nil {
-					t.Errorf("%q: reset: %v", name, err)
-				}
+				expect.NoError(t, strategy.(purchase.Resetter).Reset(t.Context(), name), name, "reset")
 				for _, buyer := range []string{"first", "second"} {
-					if _, err := strategy.Buy(t.Context(), purchase.Order{Product: name, Purchaser: buyer, Amount: 1}); err != nil {
-						t.Errorf("%q: %s buyer: %v", name, buyer, err)
-					}
+					expect.NoError(t, expect.ErrorOf(strategy.Buy(t.Context(), purchase.Order{Product: name, Purchaser: buyer, Amount: 1})), name, buyer, "buyer")
 				}
 			}
 		})
@@ -100,11 +97,7 @@ func TestGiveBackFails(t *testing.T) {
 	if _, err := lock.Lock(t.Context(), "apple"); err == nil || errors.Is(err, purchase.ErrBusy) || failed.Load() == 0 {
 		t.Fatalf("%v, after %d releases; want that Redis failed", err, failed.Load())
 	}
-	for deadline := time.Now().Add(time.Minute); client.DBSize(t.Context()).Val() > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the lock is still there")
-		}
-	}
+	require.Eventually(t, "the lock is released", func() bool { return client.DBSize(t.Context()).Val() == 0 })
 }
 
 // TestGiveBackTooLate: a grant that expires before its release is not an error.
@@ -117,9 +110,7 @@ func TestGiveBackTooLate(t *testing.T) {
 	lock := lockstrategy.NewRedisLocker(lockstrategy.Deps{Redis: client, Settings: settings, Now: time.Now})
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, purchase.ErrBusy)
 	defer cancel()
-	if _, err := lock.Lock(ctx, "apple"); !errors.Is(err, purchase.ErrBusy) {
-		t.Errorf("%v, want that it was busy", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(lock.Lock(ctx, "apple")), purchase.ErrBusy)
 }
 
 // TestFencedAfterRedisForgot: a Redis that has lost its counter grants tokens that the database has
@@ -138,12 +129,8 @@ func TestFencedAfterRedisForgot(t *testing.T) {
 			require.NoError(t, buy())
 		}
 		require.NoError(t, e.Redis.FlushDB(t.Context()).Err())
-		if err := buy(); !errors.Is(err, purchase.ErrLockLost) {
-			t.Errorf("with an old token: %v, want ErrLockLost", err)
-		}
-		if err := buy(); err != nil {
-			t.Errorf("the next buyer: %v", err)
-		}
+		expect.ErrorIs(t, buy(), purchase.ErrLockLost, "with an old token")
+		expect.NoError(t, buy(), "the next buyer")
 	})
 }
 
@@ -164,9 +151,7 @@ func TestWatchdogHungRedis(t *testing.T) {
 			case lockstrategy.Acquired:
 				close(acquired)
 			case lockstrategy.Released: // the section has ended; now let the release through
-				if err := node.Signal(syscall.SIGCONT); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, node.Signal(syscall.SIGCONT))
 			}
 		},
 	})
@@ -180,7 +165,5 @@ func TestWatchdogHungRedis(t *testing.T) {
 	}()
 	<-acquired
 	require.NoError(t, node.Signal(syscall.SIGSTOP))
-	if err := <-bought; !errors.Is(err, purchase.ErrLockLost) {
-		t.Errorf("%v, want ErrLockLost", err)
-	}
+	expect.ErrorIs(t, <-bought, purchase.ErrLockLost)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy/orderstream"
 	"github.com/oversell/oversell/internal/product"
@@ -55,22 +56,10 @@ func restock(t *testing.T, e *engine.Engine, name string, units int64) {
 func keepRow(t *testing.T, e *engine.Engine) (release func()) {
 	t.Helper()
 	tx := e.DB.Begin()
-	if _, err := product.ForUpdate(tx, "apple"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(product.ForUpdate(tx, "apple")))
 	release = sync.OnceFunc(func() { tx.Rollback() })
 	t.Cleanup(release)
 	return release
-}
-
-// eventually waits for an event that must come, even on the slowest machine.
-func eventually(t *testing.T, what string, come func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(soon); !come(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, soon)
-		}
-	}
 }
 
 func apple(purchaser string, units int64) purchase.Order {
@@ -138,9 +127,7 @@ func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 	require.NoError(t, err)
 	ids := map[string]int64{}
 	for _, r := range records {
-		if ids[r.Purchaser] != 0 {
-			t.Errorf("%s has two records", r.Purchaser)
-		}
+		expect.Equal(t, ids[r.Purchaser], 0, r.Purchaser, "has two records")
 		if why, no := a.No[r.Purchaser]; no {
 			t.Errorf("%s has a record and was told %s", r.Purchaser, why)
 		}
@@ -157,9 +144,7 @@ func (a *answers) check(t *testing.T, e *engine.Engine, left int64) {
 // mustHaveStock compares the stock in Redis, as the next buyer sees it.
 func mustHaveStock(t *testing.T, e *engine.Engine, want int64) {
 	t.Helper()
-	if _, err := newRedisLua(e, longWait).loadStock(t.Context(), "apple", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(newRedisLua(e, longWait).loadStock(t.Context(), "apple", "")))
 	if got, err := e.Redis.Get(t.Context(), luaKeys.Stock("apple")).Int64(); got != want || err != nil {
 		t.Errorf("Redis has %d, %v; want %d", got, err, want)
 	}
@@ -179,7 +164,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 		_, err := newRedisLua(e, longWait).Buy(ctx, o)
 		unknown <- err
 	}()
-	eventually(t, "the order", func() bool { return e.Redis.XLen(t.Context(), luaKeys.Stream("apple")).Val() == 1 })
+	require.Eventually(t, "the order", func() bool { return e.Redis.XLen(t.Context(), luaKeys.Stream("apple")).Val() == 1 })
 	hangUp()
 	err := <-unknown
 	if !errors.Is(err, purchase.ErrUnknownOutcome) {
@@ -194,9 +179,7 @@ func TestRedisLuaAskAgain(t *testing.T) {
 	answer := make(chan purchase.Receipt, 1)
 	go func() { // asks while the order is under way
 		receipt, err := again.Buy(t.Context(), o)
-		if err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, err)
 		answer <- receipt
 	}()
 	release()
@@ -215,9 +198,7 @@ func TestRedisLuaTooLow(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
 	require.NoError(t, e.Redis.Set(t.Context(), luaKeys.Stock("apple"), 0, 0).Err())
-	if _, err := newRedisLua(e, longWait).Buy(t.Context(), apple("ann", 5)); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.ErrorOf(newRedisLua(e, longWait).Buy(t.Context(), apple("ann", 5))))
 	newAnswers().check(t, e, 0)
 }
 
@@ -227,19 +208,13 @@ func TestRedisLuaClockBehind(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
 	shop := newRedisLua(e, longWait)
-	if _, err := shop.Buy(t.Context(), apple("ann", 1)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(shop.Buy(t.Context(), apple("ann", 1))))
 	require.NoError(t, e.DB.Exec("UPDATE product SET last_entry = '9999999999999-7' WHERE name = 'apple'").Error)
-	if _, err := shop.Buy(t.Context(), apple("bob", 1)); !errors.Is(err, purchase.ErrUnknownOutcome) {
-		t.Errorf("%v, want that it is unknown", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(shop.Buy(t.Context(), apple("bob", 1))), purchase.ErrUnknownOutcome)
 	if err := shop.Drain(t.Context(), "apple"); err != nil { // bob gets his answer before his entry is removed
 		t.Fatal(err)
 	}
-	if _, err := shop.Buy(t.Context(), apple("cec", 1)); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.ErrorOf(shop.Buy(t.Context(), apple("cec", 1))))
 	newAnswers().check(t, e, 3)
 	mustHaveStock(t, e, 3)
 }
@@ -249,13 +224,11 @@ func TestRedisLuaResetWaits(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
 	shop := newRedisLua(e, longWait)
-	if _, err := shop.enter(t.Context(), apple("ann", 1), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(shop.enter(t.Context(), apple("ann", 1), time.Now())))
 	release := keepRow(t, e)
 	drained := make(chan error, 1)
 	go func() { drained <- shop.Drain(t.Context(), "apple") }()
-	eventually(t, "a batch under way", func() bool {
+	require.Eventually(t, "a batch under way", func() bool {
 		var name string
 		var waits int
 		row := e.DB.Raw("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Row()
@@ -263,14 +236,10 @@ func TestRedisLuaResetWaits(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := shop.Reset(ctx, "apple"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want that it waits", err)
-	}
+	expect.ErrorIs(t, shop.Reset(ctx, "apple"), context.DeadlineExceeded)
 	release()
 	require.NoError(t, <-drained)
-	if err := shop.Reset(t.Context(), "apple"); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, shop.Reset(t.Context(), "apple"))
 	newAnswers().check(t, e, 4)
 }
 
@@ -285,9 +254,7 @@ func TestRedisLuaKeyOfAnother(t *testing.T) {
 	o.IdempotencyKey = "key"
 	pear := o
 	pear.Product = "pear"
-	if _, err := shop.Buy(t.Context(), pear); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(shop.Buy(t.Context(), pear)))
 	if receipt, err := shop.Buy(t.Context(), o); !errors.Is(err, purchase.ErrKeyReused) {
 		t.Errorf("%+v, %v, want ErrKeyReused", receipt, err)
 	}
@@ -334,12 +301,10 @@ func TestRedisLuaNotOnDisk(t *testing.T) {
 	}
 	require.NoError(t, errors.Join(server.Kill(), server.Start()))
 	var records int64
-	eventually(t, "the database is back", func() bool {
+	require.Eventually(t, "the database is back", func() bool {
 		return e.DB.Model(&purchase.Record{}).Where("idempotency_key = ?", "late").Count(&records).Error == nil
 	})
-	if records != 1 {
-		t.Errorf("the buyer was answered sold, and there are %d records", records)
-	}
+	expect.Equal(t, records, 1, "records after the answer sold")
 }
 
 // TestRedisLuaCrash: a shop admits orders and crashes before it writes them. The workers of two other
@@ -351,9 +316,7 @@ func TestRedisLuaCrash(t *testing.T) {
 	for i := range 16 {
 		o := apple(fmt.Sprint("buyer-", i), 1)
 		o.IdempotencyKey = "key of " + o.Purchaser
-		if _, err := crashed.enter(t.Context(), o, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(crashed.enter(t.Context(), o, time.Now())))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -361,7 +324,7 @@ func TestRedisLuaCrash(t *testing.T) {
 	for range 2 {
 		workers.Go(func() { newRedisLua(e, longWait).Work(ctx) })
 	}
-	eventually(t, "an empty stream", func() bool {
+	require.Eventually(t, "an empty stream", func() bool {
 		return e.Redis.XLen(ctx, luaKeys.Stream("apple")).Val() == 0 && e.Redis.SCard(ctx, luaKeys.Products("apple")).Val() == 0
 	})
 	stop()
@@ -435,7 +398,7 @@ func TestRedisLuaLostCommand(t *testing.T) {
 				o := apple("ann", 1)
 				o.IdempotencyKey = fmt.Sprintf("key %s %t", name, done)
 				require.NoError(t, answered.buy(t.Context(), shop, o))
-				eventually(t, "the loss", l.lost.Load) // a buyer gets its answer before its entry is removed
+				require.Eventually(t, "the loss", l.lost.Load) // a buyer gets its answer before its entry is removed
 				answered.check(t, e, 4)
 				mustHaveStock(t, e, 4)
 
@@ -460,13 +423,9 @@ func TestRedisLuaRefusedOnce(t *testing.T) {
 	e := enginetest.Local(t)
 	restock(t, e, "apple", 5)
 	shop := newRedisLua(e, longWait)
-	if _, err := shop.enter(t.Context(), apple("ann", 3), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(shop.enter(t.Context(), apple("ann", 3), time.Now())))
 	other := NewConditional(Deps{DB: e.DB, Settings: DefaultSettings(), Now: time.Now})
-	if _, err := other.Buy(t.Context(), apple("bob", 4)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(other.Buy(t.Context(), apple("bob", 4))))
 	entries := e.Redis.XRange(t.Context(), luaKeys.Stream("apple"), "-", "+").Val()
 	if len(entries) != 1 {
 		t.Fatalf("%d entries", len(entries))
@@ -482,12 +441,8 @@ func TestRedisLuaRefusedOnce(t *testing.T) {
 		require.NoError(t, err)
 		mustHaveStock(t, e, 1)
 	}
-	if _, err := shop.Buy(t.Context(), apple("cec", 1)); err != nil {
-		t.Errorf("the last unit: %v", err)
-	}
-	if _, err := shop.Buy(t.Context(), apple("dan", 1)); !errors.Is(err, purchase.ErrSoldOut) {
-		t.Errorf("%v, want sold out", err)
-	}
+	expect.NoError(t, expect.ErrorOf(shop.Buy(t.Context(), apple("cec", 1))), "the last unit")
+	expect.ErrorIs(t, expect.ErrorOf(shop.Buy(t.Context(), apple("dan", 1))), purchase.ErrSoldOut)
 	newAnswers().check(t, e, 0)
 }
 
@@ -500,9 +455,7 @@ func TestRedisLuaProductsKept(t *testing.T) {
 	shop := lossyShop(t, e, l)
 	l.command = settle.Hash()
 	l.before = func() {
-		if _, err := newRedisLua(e, longWait).enter(t.Context(), apple("ann", 1), time.Now()); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, expect.ErrorOf(newRedisLua(e, longWait).enter(t.Context(), apple("ann", 1), time.Now())))
 	}
 	require.NoError(t, shop.Drain(t.Context(), "apple"))
 	if known := e.Redis.SIsMember(t.Context(), luaKeys.Products("apple"), "apple").Val(); !known || !l.lost.Load() {

@@ -3,6 +3,7 @@ package keyed_test
 import (
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
@@ -16,9 +17,7 @@ func TestMap(t *testing.T) {
 		t.Errorf("the second user got another value; %d were made, want 1", made)
 	}
 	m.Use("b", fresh)
-	if got := m.Len(); got != 2 {
-		t.Errorf("%d keys in use, want 2", got)
-	}
+	expect.Equal(t, m.Len(), 2, "keys in use")
 	if m.Release("a") {
 		t.Error("a was dropped while it had a user")
 	}
@@ -32,9 +31,7 @@ func TestMap(t *testing.T) {
 		t.Error("a is found without a user")
 	}
 	for key := range m.All() {
-		if key != "b" {
-			t.Errorf("%s is in use, want b alone", key)
-		}
+		expect.Equal(t, key, "b", "the key in use")
 	}
 	if another := m.Use("a", fresh); another == first {
 		t.Error("a came back with its old value")

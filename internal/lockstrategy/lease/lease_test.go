@@ -3,11 +3,11 @@ package lease
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -75,9 +75,7 @@ func TestReportLoss(t *testing.T) {
 				}
 				_, _ = s.Buy(ctx, purchase.Order{Product: "apple", Purchaser: "ann", Amount: 1})
 				synctest.Wait()
-				if !slices.Equal(seen, c.want) {
-					t.Errorf("%v, want %v", seen, c.want)
-				}
+				expect.DeepEqual(t, seen, c.want)
 			})
 		})
 	}
@@ -95,9 +93,7 @@ func TestUntilLost(t *testing.T) {
 		}
 		close(lost)
 		synctest.Wait()
-		if !errors.Is(context.Cause(ctx), purchase.ErrLockLost) {
-			t.Errorf("after the loss: %v, want ErrLockLost", context.Cause(ctx))
-		}
+		expect.ErrorIs(t, context.Cause(ctx), purchase.ErrLockLost, "after the loss")
 		late, end := UntilLost(t.Context(), lost)
 		defer end()
 		if !errors.Is(context.Cause(late), purchase.ErrLockLost) { // the context has ended before a statement can run
@@ -107,8 +103,6 @@ func TestUntilLost(t *testing.T) {
 		held, end := UntilLost(parent, make(chan struct{}))
 		defer end()
 		cancel(purchase.ErrBusy)
-		if !errors.Is(context.Cause(held), purchase.ErrBusy) {
-			t.Errorf("with its parent: %v, want ErrBusy", context.Cause(held))
-		}
+		expect.ErrorIs(t, context.Cause(held), purchase.ErrBusy, "with its parent")
 	})
 }

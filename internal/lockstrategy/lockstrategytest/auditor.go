@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/engine"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/require"
 )
@@ -32,7 +33,5 @@ func (a auditor) mustHaveRecords(tb testing.TB, name string, want int64) {
 // mustBe fails the test unless stock and records of apple equal want.
 func (a auditor) mustBe(tb testing.TB, when string, want audit.Sums) {
 	tb.Helper()
-	if got := a.audited(tb, "apple"); got != want {
-		tb.Errorf("%s: stock and records %+v, want %+v", when, got, want)
-	}
+	expect.Equal(tb, a.audited(tb, "apple"), want, when, "stock and records")
 }

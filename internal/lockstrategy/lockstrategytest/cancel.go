@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // waitBound: a buyer that cannot proceed is answered within its wait, and buys nothing.
@@ -22,9 +24,7 @@ func waitBound(tb testing.TB, w *world) {
 	outcomes := make(chan error, 2)
 	before := int64(0)
 	if w.entry.WritesLater { // the first buyer brings the stock to Redis, so the database is not needed to admit the others
-		if _, err := shop.Buy(tb.Context(), order("apple", cap(outcomes), 1)); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", cap(outcomes), 1))))
 		before = 1
 	}
 	stuck := w.keepRowLocked(tb, "apple")
@@ -84,12 +84,8 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	hangUp()
 	mustHaveHungUp(tb, w, receive(tb, behind, "the buyer that hung up"))
 	stuck.release()
-	if err := receive(tb, ahead, "the buyer ahead"); err != nil {
-		tb.Errorf("the buyer ahead: %v", err)
-	}
-	if _, err := shop.Buy(tb.Context(), order("apple", 3, 1)); err != nil {
-		tb.Errorf("the next buyer: %v", err)
-	}
+	expect.NoError(tb, receive(tb, ahead, "the buyer ahead"), "the buyer ahead")
+	expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 3, 1))), "the next buyer")
 	w.mustHaveRecords(tb, "apple", 2+admitted(w))
 }
 
@@ -113,9 +109,7 @@ func cancelWhileHolding(tb testing.TB, w *world) {
 	}
 	mustHaveHungUp(tb, w, receive(tb, inside, "the buyer that hung up"))
 	stuck.release()
-	if _, err := shop.Buy(tb.Context(), order("apple", 2, 1)); err != nil {
-		tb.Errorf("the next buyer: %v", err)
-	}
+	expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 2, 1))), "the next buyer")
 	w.mustHaveRecords(tb, "apple", 1+admitted(w))
 }
 
@@ -136,12 +130,8 @@ func awaitInside(tb testing.TB, w *world, events *events, stuck *stuck) {
 // written.
 func mustHaveHungUp(tb testing.TB, w *world, err error) {
 	tb.Helper()
-	if !errors.Is(err, context.Canceled) {
-		tb.Errorf("hung up: %v, want context.Canceled", err)
-	}
-	if unknown := errors.Is(err, purchase.ErrUnknownOutcome); unknown != w.entry.WritesLater {
-		tb.Errorf("hung up: %v; unknown must be answered where an admitted order is written later, and nowhere else", err)
-	}
+	expect.ErrorIs(tb, err, context.Canceled, "hung up")
+	expect.Equal(tb, errors.Is(err, purchase.ErrUnknownOutcome), w.entry.WritesLater, "hung up:", err, "is unknown, which is right only where an admitted order is written later")
 }
 
 // admitted returns the number of sales to a buyer that disconnected after its admission.

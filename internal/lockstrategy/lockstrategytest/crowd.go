@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -61,9 +62,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 		Sums: report, Demand: buyers * slices.Max(sizes), MaxOverlap: buyers, Lost: max(0, count[purchase.Sold]-report.Records),
 		SoldOut: count[purchase.SoldOut], Denied: denied, Busy: count[purchase.Busy], Unanswered: count[purchase.Unknown] + count[purchase.Failed],
 	})
-	if report.Records != count[purchase.Sold] {
-		tb.Errorf("%d records, %d acknowledged", report.Records, count[purchase.Sold])
-	}
+	expect.Equal(tb, report.Records, count[purchase.Sold], "records of acknowledged sales")
 	if got != verdict.Holds {
 		tb.Errorf("verdict %s (%s), %v", got, why, count)
 	}

@@ -2,11 +2,11 @@ package lockstrategytest
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -89,9 +89,7 @@ func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 				return true
 			}
 		case err := <-returned:
-			if !errors.Is(err, purchase.ErrBusy) {
-				tb.Errorf("the third buyer: %v, want ErrBusy", err)
-			}
+			expect.ErrorIs(tb, err, purchase.ErrBusy, "the third buyer")
 			return false
 		case <-deadline:
 			tb.Fatalf("the third buyer: nothing within %s", stepTimeout)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 	"github.com/oversell/oversell/internal/purchase"
@@ -57,9 +58,7 @@ func expireAllOf(tb testing.TB, node redis.UniversalClient) error {
 // forget makes the lock's server lose the lock on apples.
 func forget(tb testing.TB, w *world) {
 	tb.Helper()
-	if err := w.instance(stepTimeout, nil).(purchase.Resetter).Reset(tb.Context(), "apple"); err != nil {
-		tb.Error(err)
-	}
+	expect.NoError(tb, w.instance(stepTimeout, nil).(purchase.Resetter).Reset(tb.Context(), "apple"))
 }
 
 // holderCrash: after the holder crashes, its lock is free once the lease has expired. If the
@@ -186,9 +185,7 @@ func releaseRace(tb testing.TB, w *world) {
 			armed.Store(true)
 		}
 	}
-	if _, err := w.build(d).Buy(tb.Context(), order("apple", 1, 1)); err != nil {
-		tb.Fatalf("the first holder: %v", err)
-	}
+	require.NoError(tb, expect.ErrorOf(w.build(d).Buy(tb.Context(), order("apple", 1, 1))), "the first holder")
 	if !raced.Load() {
 		tb.Fatal("the release was not seen: this test has shown nothing")
 	}
@@ -210,7 +207,5 @@ func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), 
 		_ = receive(tb, third, "the third buyer")
 	}
 	letSecondGo()
-	if err := receive(tb, second, "the second holder"); err != nil {
-		tb.Errorf("the second holder: %v", err)
-	}
+	expect.NoError(tb, receive(tb, second, "the second holder"), "the second holder")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
@@ -40,9 +41,7 @@ func beyondLimits(tb testing.TB, w *world) {
 	var all sync.WaitGroup
 	for i := range buyers {
 		all.Go(func() {
-			if _, err := shop.Buy(tb.Context(), order("apple", 1+i, 1)); err != nil {
-				tb.Errorf("buyer %d: %v", 1+i, err)
-			}
+			expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 1+i, 1))), "buyer", 1+i)
 		})
 	}
 	for deadline := time.Now().Add(stepTimeout); w.entry.MaxBuyers > 0 && waiting.Load() < int64(buyers) && time.Now().Before(deadline); {

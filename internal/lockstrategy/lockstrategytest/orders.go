@@ -6,10 +6,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // invalid returns orders that no strategy may sell. Each key says what is wrong with the order.
@@ -49,9 +51,7 @@ func badOrderAlone(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 2_000)
 	taken := order("pear", 9, 1)
 	taken.IdempotencyKey = "taken"
-	if _, err := w.instance(stepTimeout, nil).Buy(tb.Context(), taken); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, expect.ErrorOf(w.instance(stepTimeout, nil).Buy(tb.Context(), taken)))
 	events := newEvents()
 	shop := w.instance(crowdWait, events.observe)
 	stuck := w.keepRowLocked(tb, "apple")
@@ -60,9 +60,7 @@ func badOrderAlone(tb testing.TB, w *world) {
 		all.Go(func() { check(shop.Buy(tb.Context(), o)) })
 	}
 	buy(order("apple", 1, 1), func(_ purchase.Receipt, err error) {
-		if err != nil {
-			tb.Errorf("the buyer ahead: %v", err)
-		}
+		expect.NoError(tb, err, "the buyer ahead")
 	})
 	awaitInside(tb, w, events, stuck)
 	for what, o := range wrong {
@@ -74,9 +72,7 @@ func badOrderAlone(tb testing.TB, w *world) {
 	}
 	for i := range good {
 		buy(order("apple", 2+i, 1), func(_ purchase.Receipt, err error) {
-			if err != nil {
-				tb.Errorf("next to orders that cannot be sold: %v", err)
-			}
+			expect.NoError(tb, err, "next to orders that cannot be sold")
 		})
 	}
 	stuck.release()
@@ -113,9 +109,7 @@ func keyOfOneOrder(tb testing.TB, w *world) {
 			tb.Errorf("order %d: %+v, %v; want one receipt, or ErrKeyReused", i%len(orders), receipts[i], err)
 		}
 	}
-	if len(sold) != 1 {
-		tb.Errorf("of %d orders under one key %d were sold: %v", len(orders), len(sold), sold)
-	}
+	expect.Equal(tb, len(sold), 1, "sales of", len(orders), "orders under one key", sold)
 	w.mustHaveRecords(tb, "apple", 1)
 }
 

@@ -2,10 +2,10 @@ package lockstrategytest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
@@ -17,23 +17,17 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 	shops := []purchase.Strategy{w.instance(stepTimeout, nil), w.instance(stepTimeout, nil)}
 	w.stock(tb, "apple", 11)
 	for i, units := range []int64{1, 3, 2} { // 5 units remain
-		if _, err := shops[i%2].Buy(tb.Context(), order("apple", i, units)); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, expect.ErrorOf(shops[i%2].Buy(tb.Context(), order("apple", i, units))))
 	}
 	for round, stocked := range []int64{7, 2, 0} { // more units than remain, fewer, and none
 		require.NoError(tb, w.restock(tb.Context(), shops[round%2], "apple", stocked))
 		w.mustBe(tb, "restocked", audit.Sums{Stocked: stocked, Leftover: stocked})
 		shop := shops[(round+1)%2]
 		if stocked == 7 {
-			if _, err := shop.Buy(tb.Context(), order("apple", 10, 4)); err != nil {
-				tb.Errorf("4 of 7 units: %v", err)
-			}
+			expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 10, 4))), "4 of 7 units")
 			continue // 3 units remain
 		}
-		if _, err := shop.Buy(tb.Context(), order("apple", 10, stocked+1)); !errors.Is(err, purchase.ErrSoldOut) {
-			tb.Errorf("%d of %d units: %v, want ErrSoldOut", stocked+1, stocked, err)
-		}
+		expect.ErrorIs(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 10, stocked+1))), purchase.ErrSoldOut, stocked+1, "of", stocked, "units")
 		w.mustBe(tb, "one too many asked for", audit.Sums{Stocked: stocked, Leftover: stocked})
 	}
 }
@@ -71,9 +65,7 @@ func restockWhileHolding(tb testing.TB, w *world) {
 		require.NoError(tb, receive(tb, restocked, "the restock"))
 		w.settle(tb, "apple")
 		w.mustBe(tb, "restocked", audit.Sums{Stocked: 9, Leftover: 9})
-		if _, err := shop.Buy(tb.Context(), order("apple", 2, 2)); err != nil {
-			tb.Errorf("after the restock: %v", err)
-		}
+		expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 2, 2))), "after the restock")
 		w.mustBe(tb, "sold", audit.Sums{Stocked: 9, Leftover: 7, Records: 1, UnitsSold: 2})
 	}
 }

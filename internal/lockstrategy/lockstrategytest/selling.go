@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
@@ -21,12 +22,8 @@ func soldOutAtZero(tb testing.TB, w *world) {
 			tb.Errorf("receipt %+v, want %d left and strategy %s", receipt, left, w.entry.Name)
 		}
 	}
-	if _, err := shop.Buy(tb.Context(), order("apple", 9, 1)); !errors.Is(err, purchase.ErrSoldOut) {
-		tb.Errorf("a buy of nothing: %v, want ErrSoldOut", err)
-	}
-	if got, want := w.audited(tb, "apple"), (audit.Sums{Stocked: 3, Records: 3, UnitsSold: 3}); got != want {
-		tb.Errorf("stock and records %+v, want %+v", got, want)
-	}
+	expect.ErrorIs(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 9, 1))), purchase.ErrSoldOut, "a buy of nothing")
+	expect.Equal(tb, w.audited(tb, "apple"), audit.Sums{Stocked: 3, Records: 3, UnitsSold: 3}, "stock and records")
 }
 
 // severalUnits: an order is sold completely or not at all.
@@ -34,19 +31,11 @@ func severalUnits(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 10)
 	shop := w.instance(stepTimeout, nil)
 	for range 3 {
-		if _, err := shop.Buy(tb.Context(), order("apple", 1, 3)); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 1, 3))))
 	}
-	if _, err := shop.Buy(tb.Context(), order("apple", 1, 3)); !errors.Is(err, purchase.ErrSoldOut) {
-		tb.Errorf("3 units of 1 left: %v, want ErrSoldOut", err)
-	}
-	if _, err := shop.Buy(tb.Context(), order("apple", 1, 1)); err != nil {
-		tb.Errorf("the last unit: %v", err)
-	}
-	if got, want := w.audited(tb, "apple"), (audit.Sums{Stocked: 10, Records: 4, UnitsSold: 10}); got != want {
-		tb.Errorf("stock and records %+v, want %+v", got, want)
-	}
+	expect.ErrorIs(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 1, 3))), purchase.ErrSoldOut, "3 units of 1 left")
+	expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("apple", 1, 1))), "the last unit")
+	expect.Equal(tb, w.audited(tb, "apple"), audit.Sums{Stocked: 10, Records: 4, UnitsSold: 10}, "stock and records")
 }
 
 // productsApart: products do not affect each other, whatever their names.
@@ -60,9 +49,7 @@ func productsApart(tb testing.TB, w *world) {
 	for _, name := range names {
 		all.Go(func() {
 			for i := range 3 {
-				if _, err := shop.Buy(tb.Context(), order(name, i, 1)); err != nil {
-					tb.Errorf("%s: %v", name, err)
-				}
+				expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order(name, i, 1))), name)
 			}
 		})
 	}
@@ -85,9 +72,7 @@ func productsDoNotWait(tb testing.TB, w *world) {
 		held = append(held, buyLater(tb.Context(), shop, i))
 	}
 	stuck.waitForVictims(tb, 1)
-	if _, err := shop.Buy(tb.Context(), order("Apple", 1, 1)); err != nil {
-		tb.Errorf("a buyer of another product: %v", err)
-	}
+	expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("Apple", 1, 1))), "a buyer of another product")
 	stuck.release()
 	for _, answer := range held {
 		if err := receive(tb, answer, "a buyer of the held product"); err != nil && !errors.Is(err, purchase.ErrSoldOut) {
@@ -105,9 +90,7 @@ func errorInside(tb testing.TB, w *world) {
 		}
 	}
 	w.stock(tb, "nothing", 1)
-	if _, err := shop.Buy(tb.Context(), order("nothing", 1, 1)); err != nil {
-		tb.Errorf("after it was put on sale: %v", err)
-	}
+	expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("nothing", 1, 1))), "after it was put on sale")
 }
 
 // idempotentRetry: eight requests under one key, through two processes, are one sale and one
@@ -135,7 +118,5 @@ func idempotentRetry(tb testing.TB, w *world) {
 	}
 	w.mustHaveRecords(tb, "apple", 1)
 	o.Amount = 2
-	if _, err := shops[0].Buy(tb.Context(), o); !errors.Is(err, purchase.ErrKeyReused) {
-		tb.Errorf("another order under the key: %v, want ErrKeyReused", err)
-	}
+	expect.ErrorIs(tb, expect.ErrorOf(shops[0].Buy(tb.Context(), o)), purchase.ErrKeyReused, "another order under the key")
 }

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/engine/dialect"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -29,16 +30,12 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 	require.NoError(tb, err)
 	s := &stuck{db: w.engine.DB, dialect: dialect.Of(w.engine.DB)}
 	s.release = sync.OnceFunc(func() {
-		if _, err := conn.ExecContext(context.Background(), "ROLLBACK"); err != nil {
-			tb.Errorf("unlock the row: %v", err)
-		}
+		expect.NoError(tb, expect.ErrorOf(conn.ExecContext(context.Background(), "ROLLBACK")), "unlock the row")
 		_ = conn.Close()
 	})
 	tb.Cleanup(s.release)
 	for _, statement := range lockRow(s.dialect, name) {
-		if _, err := conn.ExecContext(tb.Context(), statement); err != nil {
-			tb.Fatalf("%s: %v", statement, err)
-		}
+		require.NoError(tb, expect.ErrorOf(conn.ExecContext(tb.Context(), statement)), statement)
 	}
 	return s
 }

@@ -36,7 +36,7 @@ func TestCancelIsCaught(t *testing.T) {
 		wrap   func(purchase.Strategy) purchase.Strategy
 		reason string
 	}{
-		"deaf":    {func(s purchase.Strategy) purchase.Strategy { return deaf{s} }, "hung up: <nil>, want context.Canceled"},
+		"deaf":    {func(s purchase.Strategy) purchase.Strategy { return deaf{s} }, "hung up: got <nil>, want context canceled"},
 		"selfish": {func(s purchase.Strategy) purchase.Strategy { return selfish{s} }, "Records:2 .*want 1 records"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -87,16 +88,12 @@ func TestSilentNode(t *testing.T) {
 	silent := nodes[0]
 	silent.answered(context.DeadlineExceeded)
 	ask := func() error { _, err := silent.Get(t.Context()); return err }
-	if err := ask(); !errors.Is(err, errLeftOut) {
-		t.Errorf("just after the time-out: %v, want that it is left out", err)
-	}
+	expect.ErrorIs(t, ask(), errLeftOut, "just after the time-out")
 	clock = clock.Add(2 * time.Second)
 	if err := ask(); errors.Is(err, errLeftOut) || silent.Pool.(*pool).asked != 1 {
 		t.Errorf("after the pause: %v, asked %d times, want once", err, silent.Pool.(*pool).asked)
 	}
-	if err := ask(); !errors.Is(err, errLeftOut) {
-		t.Errorf("a second buyer after the pause: %v, want that it is left out", err)
-	}
+	expect.ErrorIs(t, ask(), errLeftOut, "a second buyer after the pause")
 	nodes[1].answered(context.DeadlineExceeded)
 	if err := ask(); errors.Is(err, errLeftOut) {
 		t.Error("left out, though two of three nodes are silent")

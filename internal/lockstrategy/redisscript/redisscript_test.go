@@ -1,8 +1,9 @@
 package redisscript
 
 import (
-	"reflect"
 	"testing"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 func TestParse(t *testing.T) {
@@ -16,9 +17,7 @@ func TestParse(t *testing.T) {
 		"-- has no role\nreturn 1\n": {Name: "has no role"},
 	} {
 		want.SHA = SHA(source)
-		if got := Parse(source); !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %+v, want %+v", source, got, want)
-		}
+		expect.DeepEqual(t, Parse(source), want, source)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -83,18 +84,12 @@ func TestGroupsFill(t *testing.T) {
 		step(at.gather)
 		step(at.commit)
 		step(at.commit)
-		if want := []string{"abc", "de", "fg"}; !slices.Equal(groups, want) {
-			t.Errorf("groups %q, want %q", groups, want)
-		}
+		expect.DeepEqual(t, groups, []string{"abc", "de", "fg"}, "groups")
 		for _, answer := range answers {
-			if err := <-answer; err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, <-answer)
 		}
 		synctest.Wait()
-		if len(gs.byProduct) != 0 {
-			t.Error("something was kept of a product without waiting buyers")
-		}
+		expect.Equal(t, len(gs.byProduct), 0, "products that are kept without waiting buyers")
 	})
 }
 
@@ -105,9 +100,7 @@ func TestLeaders(t *testing.T) {
 		want            int
 	}{{0, 0, 4}, {2, 1, 1}, {2, 2, 2}, {2, 3, 2}, {2, 4, 3}, {2, 7, 4}, {2, 90, 4}, {1 << 62, 1, 1}} {
 		gs := &Groups{writes: c.writes, commits: c.commits}
-		if got := gs.mayLead(); got != c.want {
-			t.Errorf("writes take %d, COMMIT %d: %d leaders, want %d", c.writes, c.commits, got, c.want)
-		}
+		expect.Equal(t, gs.mayLead(), c.want, "writes take", c.writes, "COMMIT", c.commits, "leaders")
 	}
 }
 
@@ -122,9 +115,7 @@ func TestLeadersMeasured(t *testing.T) {
 			members[0].Answer(purchase.Receipt{}, nil)
 		})
 		for range 3 {
-			if err := <-joined(t, gs, t.Context(), "ann"); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, <-joined(t, gs, t.Context(), "ann"))
 			synctest.Wait()
 		}
 		if gs.writes != 2*time.Millisecond || gs.commits != 5*time.Millisecond {
@@ -153,9 +144,7 @@ func TestGroupsFull(t *testing.T) {
 		at.gather <- struct{}{}
 		at.gather <- struct{}{}
 		synctest.Wait()
-		if want := []int{MaxGroup, 2}; !slices.Equal(sizes, want) {
-			t.Errorf("groups of %v, want %v", sizes, want)
-		}
+		expect.DeepEqual(t, sizes, []int{MaxGroup, 2}, "sizes of the groups")
 	})
 }
 
@@ -205,9 +194,7 @@ func TestGroupsLeave(t *testing.T) {
 			t.Helper()
 			select {
 			case err := <-answer:
-				if !errors.Is(err, want) {
-					t.Errorf("%v, want %v", err, want)
-				}
+				expect.ErrorIs(t, err, want)
 			default:
 				t.Errorf("no answer yet, want %v", want)
 			}
@@ -275,12 +262,8 @@ func TestGroupsApart(t *testing.T) {
 		synctest.Wait()
 		hangUp()
 		synctest.Wait()
-		if err := <-a; !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want %v", err, context.Canceled)
-		}
+		expect.ErrorIs(t, <-a, context.Canceled)
 		at.commit <- struct{}{}
-		if err := <-b; err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, <-b)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 // TestFirstUse: goroutines that enter a new product's queue at the same time get the same queue.
@@ -31,7 +33,5 @@ func TestFirstUse(t *testing.T) {
 			lines.leave(product)
 		}
 	}
-	if n := lines.byProduct.Len(); n != 0 {
-		t.Errorf("%d queues are left without a goroutine", n)
-	}
+	expect.Equal(t, lines.byProduct.Len(), 0, "queues without a goroutine")
 }

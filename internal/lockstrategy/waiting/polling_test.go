@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
@@ -33,9 +34,7 @@ func TestPollerOrder(t *testing.T) {
 					order = append(order, i)
 					return true, nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, err)
 			}()
 			synctest.Wait()
 		}
@@ -47,9 +46,7 @@ func TestPollerOrder(t *testing.T) {
 		if len(order) != 3 || order[0] != 0 || order[1] != 1 || order[2] != 2 {
 			t.Errorf("order %v, want 0 1 2", order)
 		}
-		if p.lines.byProduct.Len() != 0 {
-			t.Error("the queue was kept although no buyer waits in it")
-		}
+		expect.Equal(t, p.lines.byProduct.Len(), 0, "queues without a waiting buyer")
 	})
 }
 
@@ -95,16 +92,10 @@ func TestPollerGivesUp(t *testing.T) {
 		synctest.Wait()
 		cancel(reason)
 		for range 2 {
-			if err := <-ended; !errors.Is(err, reason) {
-				t.Errorf("%v, want the context's cause", err)
-			}
+			expect.ErrorIs(t, <-ended, reason)
 		}
 		down := errors.New("down")
-		if err := p.obtain(t.Context(), "apple", func() (bool, error) { return false, down }); !errors.Is(err, down) {
-			t.Errorf("%v, want the error of the try", err)
-		}
-		if err := p.obtain(t.Context(), "apple", func() (bool, error) { return true, nil }); err != nil {
-			t.Errorf("after all of them: %v", err)
-		}
+		expect.ErrorIs(t, p.obtain(t.Context(), "apple", func() (bool, error) { return false, down }), down)
+		expect.NoError(t, p.obtain(t.Context(), "apple", func() (bool, error) { return true, nil }), "after all of them")
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/dialect"
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
@@ -38,9 +39,7 @@ func TestMatrixPages(t *testing.T) {
 	readme, makefile := shoptest.Read(t, matrixFolder+"README.md"), shoptest.Read(t, "Makefile")
 	for _, page := range matrixPages {
 		want = append(want, page.name)
-		if !strings.Contains(makefile, "/"+page.name+".md --report bin/matrix/"+page.name+".json\n") {
-			t.Errorf("make verify does not write %s.md and bin/matrix/%s.json", page.name, page.name)
-		}
+		expect.Contains(t, makefile, "/"+page.name+".md --report bin/matrix/"+page.name+".json\n", "make verify writes", page.name)
 		t.Run(page.name, func(t *testing.T) {
 			seen, conditions := readMatrix(t, shoptest.Read(t, matrixFolder+page.name+".md"))
 			compareMatrix(t, seen, conditions, page.database, page.redis)
@@ -218,9 +217,7 @@ func TestMatrixReadsBack(t *testing.T) {
 			if i >= 0 {
 				want = string(r.Cells[i].Verdict)
 			}
-			if cells[f] != want {
-				t.Errorf("%s under %s: the page shows %q, want %q", strategy, f, cells[f], want)
-			}
+			expect.Equal(t, cells[f], want, strategy, "under", f, "on the page")
 		}
 	}
 	if len(seen) != 6 || len(conditions) != 7 {
@@ -234,8 +231,6 @@ func TestMatrixReadsBack(t *testing.T) {
 		"| `contradicts` | **! oversold: rush, units, crash, pause; ? inconclusive: db-kill** |  |  |  |",
 		"| `free` | **breaks** | oversold: db-kill | stalled: the other 4 |  |",
 	} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("the page lacks %s:\n%s", want, &page)
-		}
+		expect.Contains(t, page.String(), want, "the page")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
@@ -135,9 +136,7 @@ func TestTranscripts(t *testing.T) {
 		"before\nx 7 ms holds\nend\n":                    false,
 		"x 7 ms, it holds\nend\n":                        false,
 	} {
-		if got := all[0].pattern().MatchString(plainText(out)); got != want {
-			t.Errorf("%q fits: %v", out, got)
-		}
+		expect.Equal(t, all[0].pattern().MatchString(plainText(out)), want, out)
 	}
 }
 
@@ -266,9 +265,7 @@ func TestWorkshopMissing(t *testing.T) {
 		"missing  Go: https://go.dev/dl", "missing  Node and npm: make servers\n",
 		"\nnot ready; install what is missing above:\n  - the 90 minutes\n  - exercises in Go\n  - exercises 1 to 4 in Node\n",
 	} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("it does not say %q", want)
-		}
+		expect.Contains(t, string(out), want)
 	}
 	if c.ProcessState.ExitCode() != 1 || t.Failed() {
 		t.Errorf("%v:\n%s", err, out)

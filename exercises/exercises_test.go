@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/exercises"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/teach/exercise/exercisetest"
 )
@@ -57,9 +58,7 @@ func TestComplete(t *testing.T) {
 	}
 	programs := 0
 	for _, e := range all {
-		if err := lacks(e); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, lacks(e))
 		programs += len(e.Languages)
 		if number, _, _ := strings.Cut(e.Folder, "-"); number != fmt.Sprintf("%02d", e.Number) {
 			t.Errorf("%s is exercise %d", e.Folder, e.Number)
@@ -69,9 +68,7 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s: the task is not headed by its title, %q: %v", e.Folder, e.Title, err)
 		}
 	}
-	if programs != 2*4 {
-		t.Errorf("%d exercises for programs in other languages", programs)
-	}
+	expect.Equal(t, programs, 2*4, "exercises for programs in other languages")
 }
 
 // TestLacks: lacks finds each missing part.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/tier"
 	"github.com/oversell/oversell/locktest"
 )
@@ -24,13 +25,9 @@ const (
 func TestSoundLock(t *testing.T) {
 	tier.Test(t, "the checks wait for leases")
 	results := locktest.Run(t, newMemory(ttl, none).subject())
-	if got, want := len(results), len(locktest.Checks()); got != want {
-		t.Errorf("%d results of %d checks", got, want)
-	}
+	expect.Equal(t, len(results), len(locktest.Checks()), "results")
 	for _, r := range results {
-		if r.Verdict != locktest.Holds {
-			t.Errorf("%s", r)
-		}
+		expect.Equal(t, r.Verdict, locktest.Holds, r)
 	}
 }
 

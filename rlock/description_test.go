@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -14,9 +15,7 @@ func TestScriptsAreDescribed(t *testing.T) {
 	files, err := os.ReadDir("lua")
 	require.NoError(t, err)
 	const shared = 1 // fair.lua is prepended to others
-	if got, want := len(Scripts()), len(files)-shared; got != want {
-		t.Errorf("%d scripts are described, want %d", got, want)
-	}
+	expect.Equal(t, len(Scripts()), len(files)-shared, "scripts are described")
 	seen := map[string]bool{}
 	for _, s := range Scripts() {
 		if len(s.SHA) != 40 || s.Name == "" || s.Role == "" || strings.HasSuffix(s.Name, ".") {

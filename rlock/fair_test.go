@@ -3,13 +3,14 @@ package rlock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 // TestFairOrder: three waiters of three processes get the lock in the order of the queue.
@@ -36,9 +37,7 @@ func TestFairOrder(t *testing.T) {
 			order = append(order, receive(t, "granted", granted))
 			receive(t, "unlocked", done)
 		}
-		if !slices.Equal(order, []int{0, 1, 2}) {
-			t.Errorf("order %v, want 0, 1, 2", order)
-		}
+		expect.DeepEqual(t, order, []int{0, 1, 2}, "order")
 	})
 }
 
@@ -76,9 +75,7 @@ func TestFairDeadWaiter(t *testing.T) {
 			if early := time.Until(over); early > 0 {
 				t.Errorf("granted %v before the last dead waiter's time was over", early)
 			}
-			if n := b.rdb.Exists(ctx, lock.keys.queue, lock.keys.timeouts).Val(); n != 0 {
-				t.Error("the dead are still in the queue")
-			}
+			expect.Equal(t, b.rdb.Exists(ctx, lock.keys.queue, lock.keys.timeouts).Val(), 0, "the dead are still in the queue")
 			mustUnlock(t, lease)
 		})
 	}
@@ -181,9 +178,7 @@ func TestRush(t *testing.T) {
 		var inside atomic.Int32
 		var last int64 // the greatest token that the fenced resource has seen; two holders at once would be a data race
 		rush(t, clients, newLock, name(t), 8, grants, func(lease *Lease) {
-			if inside.Add(1) != 1 {
-				t.Error("two are inside")
-			}
+			expect.Equal(t, inside.Add(1), 1, "buyers inside")
 			if token := lease.Token(); token != 0 && token <= last {
 				t.Errorf("token %d after %d", token, last)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -44,18 +45,12 @@ func TestHungRedis(t *testing.T) {
 		"fair": func() error { _, err := c.NewFairLock(name(t)).Lock(ctx); return err },
 		"look": func() error { _, err := lock.IsLocked(ctx); return err },
 	} {
-		if err := call(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: got %v, want the deadline", what, err)
-		}
+		expect.ErrorIs(t, call(), context.DeadlineExceeded, what)
 	}
-	if _, err := c.NewLock(name(t)).Lock(within(t), Wait(50*time.Millisecond)); !errors.Is(err, ErrNoAnswer) {
-		t.Errorf("Wait: got %v, want ErrNoAnswer", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(c.NewLock(name(t)).Lock(within(t), Wait(50*time.Millisecond))), ErrNoAnswer, "Wait")
 
 	receive(t, "the lease ended", lease.Context().Done())
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLost) {
-		t.Errorf("cause %v, want ErrLost", cause)
-	}
+	expect.ErrorIs(t, context.Cause(lease.Context()), ErrLost, "cause")
 	held.mu.Lock()
 	until := held.until
 	held.mu.Unlock()
@@ -137,9 +132,7 @@ func TestAbandonedAttempt(t *testing.T) {
 	for _, lock := range []*Lock{c.NewLock(name(t)), c.NewFairLock(name(t))} {
 		mustUnlock(t, mustLock(t, lock, within(t))) // opens a connection
 		resume := pause(t, server)
-		if _, err := lock.TryLock(within(t), Wait(20*time.Millisecond)); !errors.Is(err, ErrNoAnswer) {
-			t.Errorf("got %v, want ErrNoAnswer", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(lock.TryLock(within(t), Wait(20*time.Millisecond))), ErrNoAnswer)
 		resume()
 		// Otherwise the lock would stay until the watchdog timeout of 30 s.
 		lease, err := lock.TryLock(within(t), Wait(20*time.Second))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestPollAfter: for any TTL that Redis reports, a waiter pauses between two attempts.
@@ -26,9 +28,7 @@ func TestPollAfter(t *testing.T) {
 // caller that gets the lock can give it back, and a token is greater than 0.
 func FuzzRedisValues(f *testing.F) {
 	server := miniredis.NewMiniRedis()
-	if err := server.Start(); err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, server.Start())
 	f.Cleanup(server.Close)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
 	f.Cleanup(func() { _ = rdb.Close() })

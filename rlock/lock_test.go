@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 )
 
@@ -19,15 +20,9 @@ func TestTryLock(t *testing.T) {
 		lock := b.client(t).NewLock(name(t))
 		lease, err := lock.TryLock(ctx)
 		require.NoError(t, err)
-		if _, err := lock.TryLock(ctx); !errors.Is(err, ErrNotObtained) {
-			t.Errorf("got %v, want ErrNotObtained", err)
-		}
-		if _, err := lock.TryLock(ctx, Wait(time.Second)); !errors.Is(err, ErrNotObtained) {
-			t.Errorf("after a wait: got %v, want ErrNotObtained", err)
-		}
-		if _, err := lock.Lock(ctx, Wait(time.Second)); !errors.Is(err, ErrNotObtained) {
-			t.Errorf("Lock with Wait: got %v, want ErrNotObtained", err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(lock.TryLock(ctx)), ErrNotObtained)
+		expect.ErrorIs(t, expect.ErrorOf(lock.TryLock(ctx, Wait(time.Second))), ErrNotObtained, "after a wait")
+		expect.ErrorIs(t, expect.ErrorOf(lock.Lock(ctx, Wait(time.Second))), ErrNotObtained, "Lock with Wait")
 		mustUnlock(t, lease)
 		if lease, err = lock.TryLock(ctx); err != nil {
 			t.Fatalf("after Unlock: %v", err)
@@ -48,9 +43,7 @@ func TestReentry(t *testing.T) {
 			if n, err := lock.HoldCount(ctx); n != 3 || err != nil || third.HoldCount() != 3 {
 				t.Errorf("HoldCount %d and %d (%v), want 3", n, third.HoldCount(), err)
 			}
-			if _, err := lock.TryLock(within(t)); !errors.Is(err, ErrNotObtained) {
-				t.Errorf("another holder: got %v, want ErrNotObtained", err)
-			}
+			expect.ErrorIs(t, expect.ErrorOf(lock.TryLock(within(t))), ErrNotObtained, "another holder")
 			// A holder may unlock its leases in any order.
 			for i, lease := range []*Lease{first, third, second} {
 				mustUnlock(t, lease)
@@ -77,21 +70,15 @@ func TestUnlockTwiceAndByStranger(t *testing.T) {
 		old := mustLock(t, lock, ctx)
 		mustUnlock(t, old)
 		current := mustLock(t, lock, ctx)
-		if err := old.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-			t.Errorf("unlocked twice: got %v, want ErrNotHeld", err)
-		}
+		expect.ErrorIs(t, old.Unlock(ctx), ErrNotHeld, "unlocked twice")
 
 		stolen := c.NewLock(name(t))
 		lease := mustLock(t, stolen, ctx)
 		b.rdb.Del(ctx, stolen.keys.lock)
 		thief := mustLock(t, b.client(t).NewLock(stolen.keys.lock), ctx)
-		if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-			t.Errorf("after a theft: got %v, want ErrNotHeld", err)
-		}
+		expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld, "after a theft")
 		for _, l := range []*Lease{current, thief} {
-			if n := b.rdb.HLen(ctx, l.lock.keys.lock).Val(); n != 1 {
-				t.Errorf("the other's lock has %d fields, want 1", n)
-			}
+			expect.Equal(t, b.rdb.HLen(ctx, l.lock.keys.lock).Val(), 1, "fields of the other's lock")
 			mustUnlock(t, l)
 		}
 	})
@@ -114,16 +101,10 @@ func TestBadArguments(t *testing.T) {
 		{"negative lease", "n", -time.Second, ErrBadTTL, time.Second},
 		{"below a millisecond", "n", time.Millisecond - 1, ErrBadTTL, time.Second},
 	} {
-		if _, err := c.NewLock(row.lock).Lock(within(t), LeaseTime(row.lease)); !errors.Is(err, row.want) {
-			t.Errorf("%s: got %v, want %v", row.name, err, row.want)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(c.NewLock(row.lock).Lock(within(t), LeaseTime(row.lease))), row.want, row.name)
 	}
-	if _, err := b.client(t, WatchdogTimeout(0)).NewLock("n").Lock(within(t)); !errors.Is(err, ErrBadTTL) {
-		t.Errorf("watchdog of 0: got %v, want ErrBadTTL", err)
-	}
-	if _, err := c.NewLock("").IsLocked(within(t)); !errors.Is(err, ErrBadName) {
-		t.Errorf("inspect: got %v, want ErrBadName", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(b.client(t, WatchdogTimeout(0)).NewLock("n").Lock(within(t))), ErrBadTTL, "watchdog of 0")
+	expect.ErrorIs(t, expect.ErrorOf(c.NewLock("").IsLocked(within(t))), ErrBadName, "inspect")
 }
 
 func TestNamesOfAnyBytes(t *testing.T) {
@@ -146,9 +127,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 					t.Errorf("%q: %v", name, err)
 					continue
 				}
-				if n := b.rdb.HLen(ctx, name).Val(); n != 1 {
-					t.Errorf("%q: %d fields, want 1", name, n)
-				}
+				expect.Equal(t, b.rdb.HLen(ctx, name).Val(), 1, name, "fields")
 				mustUnlock(t, lease)
 			}
 		}
@@ -171,9 +150,7 @@ func TestCancelWhileWaiting(t *testing.T) {
 			await(t, seen, Waiting)
 			why := errors.New("hung up")
 			cancel(why)
-			if err := receive(t, "the wait ended", failed); !errors.Is(err, why) {
-				t.Errorf("got %v, want the cause", err)
-			}
+			expect.ErrorIs(t, receive(t, "the wait ended", failed), why)
 			until(t, "it left the queue", func() bool {
 				return b.rdb.Exists(context.Background(), lock.keys.queue, lock.keys.timeouts).Val() == 0
 			})
@@ -196,9 +173,7 @@ func TestForceUnlock(t *testing.T) {
 				t.Errorf("ForceUnlock: %v, %v", freed, err)
 			}
 			next := receive(t, "granted", granted)
-			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("got %v, want ErrNotHeld", err)
-			}
+			expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld)
 			mustUnlock(t, next)
 			if freed, err := lock.ForceUnlock(ctx); freed || err != nil {
 				t.Errorf("ForceUnlock of a free lock: %v, %v", freed, err)
@@ -252,21 +227,13 @@ func TestClose(t *testing.T) {
 			await(t, seen, Waiting)
 		}
 		for range 2 { // the second call does nothing
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, c.Close())
 		}
 		for range 2 {
-			if err := receive(t, "the wait ended", failed); !errors.Is(err, ErrClosed) {
-				t.Errorf("got %v, want ErrClosed", err)
-			}
+			expect.ErrorIs(t, receive(t, "the wait ended", failed), ErrClosed)
 		}
-		if _, err := lock.TryLock(ctx); !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v, want ErrClosed", err)
-		}
-		if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrClosed) {
-			t.Errorf("the lease's context: %v, want ErrClosed", cause)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(lock.TryLock(ctx)), ErrClosed)
+		expect.ErrorIs(t, context.Cause(lease.Context()), ErrClosed, "the lease's context")
 		mustUnlock(t, lease)
 	})
 }
@@ -280,9 +247,7 @@ func TestRaiseToken(t *testing.T) {
 		for _, step := range []struct{ seen, token int64 }{{41, 42}, {7, 43}} {
 			require.NoError(t, lock.RaiseToken(within(t), step.seen))
 			lease := mustLock(t, lock, within(t))
-			if got := lease.Token(); got != step.token {
-				t.Errorf("token %d after %d was seen, want %d", got, step.seen, step.token)
-			}
+			expect.Equal(t, lease.Token(), step.token, "token after", step.seen)
 			mustUnlock(t, lease)
 		}
 	})
@@ -305,20 +270,14 @@ func TestTokensGrow(t *testing.T) {
 		b.rdb.Del(ctx, lock.keys.lock)
 		third := mustLock(t, lock, within(t))
 		for i, lease := range []*Lease{first, inner, second, third} {
-			if got, want := lease.Token(), int64(i+1); got != want {
-				t.Errorf("token %d, want %d", got, want)
-			}
+			expect.Equal(t, lease.Token(), int64(i+1), "token")
 		}
-		if got := b.rdb.Get(ctx, "redisson_lock_token:{"+lock.keys.lock+"}").Val(); got != "4" {
-			t.Errorf("counter %q, want 4", got)
-		}
+		expect.Equal(t, b.rdb.Get(ctx, "redisson_lock_token:{"+lock.keys.lock+"}").Val(), "4", "counter")
 		if token, err := lock.Token(ctx); token != 4 || err != nil {
 			t.Errorf("token %d, %v, want 4", token, err)
 		}
 		mustUnlock(t, third)
-		if lease := mustLock(t, b.client(t).NewLock(name(t)), ctx); lease.Token() != 0 {
-			t.Errorf("a plain lock has token %d", lease.Token())
-		}
+		expect.Equal(t, mustLock(t, b.client(t).NewLock(name(t)), ctx).Token(), 0, "a plain lock")
 	})
 }
 
@@ -374,9 +333,7 @@ func TestTimekeeper(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		clock.ring()
-		if err := receive(t, "the end of the wait", waiting); !errors.Is(err, ErrNotObtained) {
-			t.Errorf("got %v, want ErrNotObtained", err)
-		}
+		expect.ErrorIs(t, receive(t, "the end of the wait", waiting), ErrNotObtained)
 		mustUnlock(t, held)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/oversell/oversell/internal/engine/topology"
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/testbed/localserver/localservertest"
@@ -48,21 +49,13 @@ func TestMulti(t *testing.T) {
 			t.Errorf("node %d is not locked", i)
 		}
 	}
-	if _, err := multi.TryLock(ctx); !errors.Is(err, ErrNotObtained) {
-		t.Errorf("got %v, want ErrNotObtained", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(multi.TryLock(ctx)), ErrNotObtained)
 	again, err := multi.TryLock(lease.Context())
-	if err != nil {
-		t.Fatalf("reentry: %v", err)
-	}
+	require.NoError(t, err, "reentry")
 	for _, l := range []*MultiLease{again, lease} {
-		if err := l.Unlock(ctx); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, l.Unlock(ctx))
 	}
-	if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("unlocked twice: %v, want ErrNotHeld", err)
-	}
+	expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld, "unlocked twice")
 	for i, server := range servers {
 		if server.Exists("stock") {
 			t.Errorf("node %d is still locked", i)
@@ -106,13 +99,9 @@ func TestMultiLost(t *testing.T) {
 	lease, err := Multi(locks...).Lock(ctx, LeaseTime(time.Hour))
 	require.NoError(t, err)
 	servers[1].Del("stock")
-	if err := lease.Leases()[1].Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("got %v, want ErrNotHeld", err)
-	}
+	expect.ErrorIs(t, lease.Leases()[1].Unlock(ctx), ErrNotHeld)
 	receive(t, "the context ended", lease.Context().Done())
-	if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("got %v, want ErrNotHeld", err)
-	}
+	expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld)
 	if cause := context.Cause(lease.Context()); cause == nil {
 		t.Error("the context is alive")
 	}
@@ -127,12 +116,8 @@ func TestMultiBadArguments(t *testing.T) {
 	if _, err := Multi().Lock(within(t)); err == nil {
 		t.Error("a lock of nothing was had")
 	}
-	if _, err := Multi(locks...).Lock(within(t)); !errors.Is(err, ErrBadName) {
-		t.Errorf("got %v, want ErrBadName", err)
-	}
-	if _, err := Multi(locks...).Lock(within(t), LeaseTime(0)); !errors.Is(err, ErrBadTTL) {
-		t.Errorf("got %v, want ErrBadTTL", err)
-	}
+	expect.ErrorIs(t, expect.ErrorOf(Multi(locks...).Lock(within(t))), ErrBadName)
+	expect.ErrorIs(t, expect.ErrorOf(Multi(locks...).Lock(within(t), LeaseTime(0))), ErrBadTTL)
 }
 
 // onCluster starts a Redis Cluster for one test and returns a function that opens clients.
@@ -171,9 +156,7 @@ func TestCluster(t *testing.T) {
 			granted := make(chan *Lease, 1)
 			go func() {
 				lease, err := newLock(second, n).Lock(context.WithoutCancel(within(t)))
-				if err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, err)
 				granted <- lease
 			}()
 			mustUnlock(t, lease)
@@ -187,9 +170,7 @@ func TestCluster(t *testing.T) {
 			if _, err := newLock(first, n).TryLock(within(t)); !errors.Is(err, ErrBadSlots) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q: %v, want ErrBadSlots", n, err)
 			}
-			if _, err := newLock(first, n).IsLocked(within(t)); !errors.Is(err, ErrBadSlots) {
-				t.Errorf("%q: %v, want ErrBadSlots", n, err)
-			}
+			expect.ErrorIs(t, expect.ErrorOf(newLock(first, n).IsLocked(within(t))), ErrBadSlots, n)
 		}
 	})
 }
@@ -199,8 +180,6 @@ func TestHashTag(t *testing.T) {
 	for key, want := range map[string]string{
 		"{user1000}.following": "user1000", "foo{}{bar}": "foo{}{bar}", "foo{{bar}}zap": "{bar", "foo{bar}{zap}": "bar", "a": "a", "a}b{c": "a}b{c",
 	} {
-		if got := hashTag(key); got != want {
-			t.Errorf("%s: %q, want %q", key, got, want)
-		}
+		expect.Equal(t, hashTag(key), want, key)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -67,9 +68,7 @@ func startJava(t *testing.T, redisAddress string) *javaProcess {
 	t.Cleanup(func() {
 		_ = input.Close()
 		<-read
-		if err := program.Wait(); err != nil {
-			t.Errorf("java: %v", err)
-		}
+		expect.NoError(t, program.Wait(), "java")
 	})
 	receive(t, "Java started", started)
 	return j
@@ -89,9 +88,7 @@ func (l javaLock) call(t *testing.T, thread, call string, d time.Duration) <-cha
 	number := len(l.answers)
 	answer := make(chan string, 1)
 	l.answers = append(l.answers, answer)
-	if _, err := fmt.Fprintln(l.input, number, thread, l.kind, l.name, call, d.Milliseconds()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(fmt.Fprintln(l.input, number, thread, l.kind, l.name, call, d.Milliseconds())))
 	return answer
 }
 
@@ -130,9 +127,7 @@ func wakesByMessage(t *testing.T, b *bench, name, channel string, release func()
 	until(t, "subscribed", func() bool { return b.rdb.PubSubNumSub(ctx, channel).Val()[channel] == 1 })
 	message := b.rdb.Subscribe(ctx, channel)
 	defer message.Close()
-	if _, err := message.Receive(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(message.Receive(ctx)))
 	// The waiter's last attempt follows its subscription. Then 500 answers of the server in a row show
 	// no further attempt.
 	before, quiet := scripts(t, b), 0
@@ -207,9 +202,7 @@ func TestRedisson(t *testing.T) {
 			granted := theirs.call(t, "one", "lock", time.Hour)
 			mustUnlock(t, inner)
 			wakesByMessage(t, b, name, channelOf(field), func() { mustUnlock(t, outer) }, func() {
-				if got := receive(t, "Java has the lock", granted); got != ok {
-					t.Errorf("Java: %q", got)
-				}
+				expect.Equal(t, receive(t, "Java has the lock", granted), ok, "Java")
 			})
 			if held, err := lock.IsLocked(ctx); !held || err != nil {
 				t.Errorf("IsLocked: %v, %v, want that Java has it", held, err)
@@ -223,9 +216,7 @@ func TestRedisson(t *testing.T) {
 			mustUnlock(t, mustLock(t, lock, ctx))
 			lease := mustLock(t, lock, ctx, LeaseTime(short))
 			theirs.must(t, "one", "lock", time.Hour, ok)
-			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("Unlock after the lease: %v, want ErrNotHeld", err)
-			}
+			expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld, "Unlock after the lease")
 			theirs.must(t, "one", "unlock", 0, ok) // our late Unlock has not released it
 		})
 
@@ -287,9 +278,7 @@ func TestRedisson(t *testing.T) {
 			t.Fatal("Java failed")
 		}
 		theirs.must(t, "two", "unlock", 0, ok)
-		if n := b.rdb.Exists(ctx, lock.keys.lock, lock.keys.queue, lock.keys.timeouts).Val(); n != 0 {
-			t.Errorf("%d keys left behind", n)
-		}
+		expect.Equal(t, b.rdb.Exists(ctx, lock.keys.lock, lock.keys.queue, lock.keys.timeouts).Val(), 0, "keys left behind")
 	})
 
 	t.Run("fenced", func(t *testing.T) {
@@ -298,9 +287,7 @@ func TestRedisson(t *testing.T) {
 			theirs.must(t, "one", "token", time.Hour, fmt.Sprint("ok ", token))
 			theirs.must(t, "one", "unlock", 0, ok)
 			lease := mustLock(t, lock, ctx)
-			if got := lease.Token(); got != token+1 {
-				t.Errorf("token %d after Java's %d", got, token)
-			}
+			expect.Equal(t, lease.Token(), token+1, "token after Java's", token)
 			mustUnlock(t, lease)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 	"github.com/oversell/oversell/internal/tier"
@@ -159,9 +160,7 @@ func section(ctx context.Context, t testing.TB, l *Lock, inside func(*Lease)) {
 		return
 	}
 	inside(lease)
-	if err := lease.Unlock(ctx); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, lease.Unlock(ctx))
 }
 
 // lineUp calls Lock for a held lock, and returns when the call waits.
@@ -170,9 +169,7 @@ func lineUp(ctx context.Context, t testing.TB, l *Lock, seen <-chan Event) <-cha
 	granted := make(chan *Lease, 1)
 	go func() {
 		lease, err := l.Lock(ctx)
-		if err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, err)
 		granted <- lease
 	}()
 	await(t, seen, Waiting)

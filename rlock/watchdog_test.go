@@ -2,9 +2,10 @@ package rlock
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
 // shortTimeout is a lease that the watchdog renews every second. If the machine stalls for too long,
@@ -60,9 +61,7 @@ func TestRenewEvery(t *testing.T) {
 	mustUnlock(t, renewed(t, lock, within(t), seen, 3))
 	for _, every := range []time.Duration{0, -time.Second, time.Hour, 2 * time.Hour} {
 		lock := b.client(t, WatchdogTimeout(time.Hour), RenewEvery(every)).NewLock(name(t))
-		if _, err := lock.Lock(within(t)); !errors.Is(err, ErrBadTTL) {
-			t.Errorf("every %v: %v, want ErrBadTTL", every, err)
-		}
+		expect.ErrorIs(t, expect.ErrorOf(lock.Lock(within(t))), ErrBadTTL, "every", every)
 	}
 }
 
@@ -109,9 +108,7 @@ func TestLateRenewal(t *testing.T) {
 		if held, err := lease.hold.sendRenewal(ctx, time.Hour); held || err != nil {
 			t.Errorf("renewed %v, %v after the release", held, err)
 		}
-		if n := b.rdb.Exists(ctx, lease.lock.keys.lock).Val(); n != 0 {
-			t.Error("the lock is back")
-		}
+		expect.Equal(t, b.rdb.Exists(ctx, lease.lock.keys.lock).Val(), 0, "the lock is back")
 	})
 }
 
@@ -127,14 +124,10 @@ func TestLostLease(t *testing.T) {
 		for _, lease := range []*Lease{inner, outer} {
 			receive(t, "the context ended", lease.Context().Done())
 		}
-		if cause := context.Cause(outer.Context()); !errors.Is(cause, ErrLost) {
-			t.Errorf("cause %v, want ErrLost", cause)
-		}
+		expect.ErrorIs(t, context.Cause(outer.Context()), ErrLost, "cause")
 		await(t, seen, Lost)
 		for _, lease := range []*Lease{inner, outer} {
-			if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-				t.Errorf("Unlock: %v, want ErrNotHeld", err)
-			}
+			expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld, "Unlock")
 		}
 	})
 }
@@ -148,12 +141,8 @@ func TestRetakenByTheSameHolder(t *testing.T) {
 		old := mustLock(t, lock, ctx)
 		b.rdb.Del(ctx, lock.keys.lock)
 		current := mustLock(t, lock, ctx)
-		if cause := context.Cause(old.Context()); !errors.Is(cause, ErrLost) {
-			t.Errorf("the old lease: %v, want ErrLost", cause)
-		}
-		if err := old.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-			t.Errorf("the old lease: %v, want ErrNotHeld", err)
-		}
+		expect.ErrorIs(t, context.Cause(old.Context()), ErrLost, "the old lease")
+		expect.ErrorIs(t, old.Unlock(ctx), ErrNotHeld, "the old lease")
 		if n, _ := lock.HoldCount(ctx); n != 1 || current.HoldCount() != 1 {
 			t.Errorf("HoldCount %d and %d, want 1", n, current.HoldCount())
 		}
@@ -169,16 +158,12 @@ func TestLeaseTimeRunsOut(t *testing.T) {
 	asked := time.Now()
 	lease := mustLock(t, lock, ctx, LeaseTime(300*time.Millisecond))
 	receive(t, "the context ended", lease.Context().Done())
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, ErrLost) {
-		t.Errorf("cause %v, want ErrLost", cause)
-	}
+	expect.ErrorIs(t, context.Cause(lease.Context()), ErrLost, "cause")
 	if lasted, want := time.Since(asked), 300*time.Millisecond-margin(300*time.Millisecond); lasted < want {
 		t.Errorf("the lease lasted %v, want %v", lasted, want)
 	}
 	until(t, "run out in Redis", func() bool { return b.rdb.Exists(ctx, lock.keys.lock).Val() == 0 })
-	if err := lease.Unlock(ctx); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("Unlock: %v, want ErrNotHeld", err)
-	}
+	expect.ErrorIs(t, lease.Unlock(ctx), ErrNotHeld, "Unlock")
 }
 
 func TestMargin(t *testing.T) {
@@ -188,8 +173,6 @@ func TestMargin(t *testing.T) {
 		{100 * time.Millisecond, 3 * time.Millisecond},
 		{30 * time.Second, 302 * time.Millisecond},
 	} {
-		if got := margin(row.ttl); got != row.want {
-			t.Errorf("margin(%v) = %v, want %v", row.ttl, got, row.want)
-		}
+		expect.Equal(t, margin(row.ttl), row.want, "margin", row.ttl)
 	}
 }

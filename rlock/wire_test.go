@@ -3,6 +3,9 @@ package rlock
 import (
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/expect"
+	"github.com/oversell/oversell/internal/require"
 )
 
 // TestNames: the keys are the same as Redisson's, see RedissonObject.prefixName.
@@ -25,13 +28,9 @@ func TestNames(t *testing.T) {
 			"redisson_lock_queue:a{b", "redisson_lock_timeout:a{b",
 		}},
 	} {
-		if got := namesOf(row.name); got != row.want {
-			t.Errorf("namesOf(%q) = %+v, want %+v", row.name, got, row.want)
-		}
+		expect.Equal(t, namesOf(row.name), row.want, "namesOf", row.name)
 	}
-	if got, want := namesOf("n").waiter("u:1"), "redisson_lock__channel:{n}:u:1"; got != want {
-		t.Errorf("channel of a fair waiter %q, want %q", got, want)
-	}
+	expect.Equal(t, namesOf("n").waiter("u:1"), "redisson_lock__channel:{n}:u:1", "channel of a fair waiter")
 }
 
 // TestWire: the keys and their contents are those of Redisson. TestRedisson runs the real one.
@@ -44,9 +43,7 @@ func TestWire(t *testing.T) {
 		name := name(t)
 		listener := b.rdb.Subscribe(ctx, "redisson_lock__channel:{"+name+"}")
 		defer listener.Close()
-		if _, err := listener.Receive(ctx); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, expect.ErrorOf(listener.Receive(ctx)))
 
 		lock := c.NewLock(name)
 		hash := func(want map[string]string) {
@@ -114,9 +111,7 @@ func TestHandOversPublish(t *testing.T) {
 	name := name(t)
 	listener := b.rdb.Subscribe(ctx, namesOf(name).channel)
 	defer listener.Close()
-	if _, err := listener.Receive(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, expect.ErrorOf(listener.Receive(ctx)))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	for range 8 {
 		go func() {
@@ -150,9 +145,7 @@ func TestFairWire(t *testing.T) {
 		c := b.client(t, ID("u"), observer)
 		lock := c.NewFairLock(name(t))
 		lease := mustLock(t, lock, WithHolder(ctx, &Holder{id: 1}), LeaseTime(time.Hour))
-		if got := b.rdb.HGetAll(ctx, lock.keys.lock).Val(); got["u:1"] != "1" {
-			t.Errorf("hash %v, want u:1 -> 1", got)
-		}
+		expect.Equal(t, b.rdb.HGetAll(ctx, lock.keys.lock).Val()["u:1"], "1", "holds of u:1")
 		granted := lineUp(WithHolder(ctx, &Holder{id: 2}), t, lock, seen)
 		if got := b.rdb.LRange(ctx, lock.keys.queue, 0, -1).Val(); len(got) != 1 || got[0] != "u:2" {
 			t.Errorf("queue %q, want [u:2]", got)
@@ -167,8 +160,6 @@ func TestFairWire(t *testing.T) {
 		})
 		mustUnlock(t, lease)
 		mustUnlock(t, receive(t, "granted", granted))
-		if n := b.rdb.Exists(ctx, lock.keys.lock, lock.keys.queue, lock.keys.timeouts).Val(); n != 0 {
-			t.Errorf("%d keys left behind", n)
-		}
+		expect.Equal(t, b.rdb.Exists(ctx, lock.keys.lock, lock.keys.queue, lock.keys.timeouts).Val(), 0, "keys left behind")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/oversell/oversell/internal/expect"
 	"github.com/oversell/oversell/internal/explore"
 )
 
@@ -34,9 +35,7 @@ step 7: buyer 2 frees lock:apple.
 step 8: buyer 2 commits, and has freed its lock before, at step 7 (script "delete if mine" lock:apple <2>).
 step 9: buyer 1 sends UPDATE product SET amount = 0 WHERE name = 'apple' -> 1 row, by what it read at step 2 (amount=1), though buyer 2 has changed that at step 8.
 In the end 2 units sold of 1 stocked; buyer 1: sold, buyer 2: sold out.`
-	if got := Story(w); got != want {
-		t.Errorf("%s\n\nwant\n%s", got, want)
-	}
+	expect.Equal(t, Story(w), want)
 }
 
 // TestStoryOfStores: the story says which store had which key, and which store lost it.
@@ -74,9 +73,7 @@ step 12: buyer 2 writes lock:redis in store-2, over what buyer 1 has written at 
 lock:redis in store-1 stays with buyer 2, who took it at step 8.
 In the end 1 buyer waits; buyer 1: sold, buyer 2: busy.`
 	named(w)
-	if got := Story(w); got != want {
-		t.Errorf("%s\n\nwant\n%s", got, want)
-	}
+	expect.Equal(t, Story(w), want)
 }
 
 // TestPlace: Place finds the topmost line in the learner's own package. It ignores a package with a
@@ -86,12 +83,8 @@ func TestPlace(t *testing.T) {
 		"goroutine 7 [running]:", "runtime.gopanic()", "\t/go/panic.go:1 +0x1", "learner.example/token-two.(*x).y()", "\t/x/other.go:2 +0x1",
 		"learner.example/token.(*shop).Buy(0x1)", "\t/home/me/first/shop.go:17 +0x2c",
 	}, "\n")
-	if got := Place(stack, "learner.example/token"); got != "shop.go:17" {
-		t.Error(got)
-	}
-	if got := Place(stack, "learner.example/none"); got != "" {
-		t.Error(got)
-	}
+	expect.Equal(t, Place(stack, "learner.example/token"), "shop.go:17")
+	expect.Equal(t, Place(stack, "learner.example/none"), "")
 }
 
 // TestTouched: touched ignores only the rows of the given products.
@@ -109,8 +102,6 @@ func TestTouched(t *testing.T) {
 		for k, v := range before {
 			own[k] = v
 		}
-		if got := touched(own, c.after, first, second); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, touched(own, c.after, first, second), c.want, name)
 	}
 }

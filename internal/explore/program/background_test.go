@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
@@ -49,7 +50,7 @@ func TestAppIgnore(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &check); err != nil {
 		t.Fatalf("exit %d: %v: %s%s", code, err, stdout, stderr)
 	}
-	polls := func(p target.PollerReport) bool {
+	polls := func(p gates.Poller) bool {
 		return strings.HasPrefix(p.Text, "SELECT id FROM jobs") && p.EveryMS >= 100 && p.EveryMS < 2000
 	}
 	if len(check.Pollers) != 2 || !slices.ContainsFunc(check.Pollers, polls) || strings.Join(check.Ignore, " ") != "jobs beats" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/target"
+	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/shoptest"
 	"github.com/oversell/oversell/internal/tier"
@@ -90,7 +91,7 @@ func TestAppCheckJSON(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	b := r.Buyers[1]
-	if b.Buyer != 2 || !b.Sold || b.Answer != "200 bought" || b.TookMS <= 0 || len(b.Commands) != 3 || b.Commands[0] != (target.SeenReport{Server: "mysql", Text: "SELECT stock FROM items WHERE id = 1", Result: "stock=1"}) || b.Why != "" {
+	if b.Buyer != 2 || !b.Sold || b.Answer != "200 bought" || b.TookMS <= 0 || len(b.Commands) != 3 || b.Commands[0] != (gates.Seen{Server: "mysql", Text: "SELECT stock FROM items WHERE id = 1", Result: "stock=1"}) || b.Why != "" {
 		t.Errorf("%+v", b)
 	}
 }

@@ -237,12 +237,12 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 		return a, err
 	}
 	b := x.programs.App.Buyers[id-1]
-	a = Alone{Buyer: id, Request: b.Method + " " + b.URL}
+	a = Alone{Buyer: id, Request: b.Method + " " + b.URL, Commands: []gates.Seen{}}
 	x.programs.Gates.Close()
 	r := x.newRun(true, true)
 	begun := time.Now()
 	_, err = conduct.New(alone{r, id, &a.AtOnce}, nil, nil, conduct.Limits{Steps: retry.MaxSteps, Endless: r.delivery.loop.Endless}).Run(ctx, func(p *schedule.Point) (string, error) { return p.FirstMove(), nil })
-	a.Took = time.Since(begun)
+	a.TookMS = float64(time.Since(begun).Microseconds()) / 1000
 	x.solo = max(x.solo, a.AtOnce)
 	for _, s := range r.record.Steps {
 		a.Commands = append(a.Commands, gates.Seen{Server: s.Server, Text: s.Command, Result: s.Result})
@@ -255,7 +255,7 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 			a.Hides = h.text
 		}
 	}
-	a.Passed = x.programs.Gates.Bypass.Ungated()
+	a.Passed = append([]string{}, x.programs.Gates.Bypass.Ungated()...)
 	for _, c := range a.ignored {
 		a.Ignored = append(a.Ignored, c.Text)
 	}

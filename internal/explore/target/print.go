@@ -14,7 +14,7 @@ import (
 func (c Check) Print(out io.Writer, program string) {
 	fmt.Fprintf(out, "%s on %s\n", program, c.Servers)
 	for _, a := range c.Buyers {
-		fmt.Fprintf(out, "\nbuyer %d alone: %s -> %s (%.0f ms with every command held once)\n", a.Buyer, a.Request, cmp.Or(a.Answer, "nothing"), float64(a.Took.Microseconds())/1000)
+		fmt.Fprintf(out, "\nbuyer %d alone: %s -> %s (%.0f ms with every command held once)\n", a.Buyer, a.Request, cmp.Or(a.Answer, "nothing"), a.TookMS)
 		for n, s := range a.Commands {
 			fmt.Fprintf(out, "%4d  %-8s  %s -> %s\n", n+1, s.Server, s.Text, s.Result)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/rows"
@@ -34,37 +33,37 @@ const (
 
 // A Check describes a run of each buyer alone, one command at a time. It shows the mistakes in oversell.yaml.
 type Check struct {
-	Servers string
-	Buyers  []Alone
-	Pollers []gates.Poller // commands that the program sent while no buyer was there
-	Ignore  []string       // the present entries of `ignore`, and entries for these pollers; nil without pollers
+	Servers string         `json:"servers"`
+	Buyers  []Alone        `json:"buyers"`
+	Pollers []gates.Poller `json:"pollers,omitempty"` // commands that the program sent while no buyer was there
+	Ignore  []string       `json:"ignore,omitempty"`  // the present entries of `ignore`, and entries for these pollers; nil without pollers
 
-	Orders     int      // number of serial runs, each of some or all buyers; 0: the rules of `never` judge the runs
-	Uncompared []string // allowed differences from the serial runs, see explore.Report
-	Unmatched  []string // entries of `except` that match nothing, since they belong to other requests of a scan
+	Orders     int      `json:"orders,omitempty"`     // number of serial runs, each of some or all buyers; 0: the rules of `never` judge the runs
+	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from the serial runs, see explore.Report
+	Unmatched  []string `json:"-"`                    // entries of `except` that match nothing, since they belong to other requests of a scan
 }
 
 // Alone describes the run of one buyer.
 type Alone struct {
-	Buyer    int
-	Request  string
-	Status   int // 0: no answer
-	Answer   string
-	Sold     bool
-	Took     time.Duration
-	Commands []gates.Seen
-	Passed   []string // commands that no gate holds
-	Ignored  []string // commands that oversell.yaml ignores, without their values
-	Hidden   []string // ignored commands that affect a step or a rule, each with the reason
-	Hides    string   // an entry of Hidden that writes what a rule reads; "": none
-	Varies   []string // commands with unrecognized values that differ between two runs
-	Why      string   // problem; "" if there is none
-	AtOnce   int      // maximum number of its commands that could be at the servers at once
-	Races    string   // the rule that the lone buyer breaks, with several commands at once; "": none
+	Buyer    int          `json:"buyer"`
+	Request  string       `json:"request"`
+	Answer   string       `json:"answer"` // "": the buyer got none
+	Sold     bool         `json:"sold"`
+	TookMS   float64      `json:"took_ms"`
+	Commands []gates.Seen `json:"commands"`
+	Passed   []string     `json:"passed"`            // commands that no gate holds
+	Ignored  []string     `json:"ignored,omitempty"` // commands that oversell.yaml ignores, without their values
+	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that affect a step or a rule, each with the reason
+	Varies   []string     `json:"varies,omitempty"`  // commands with unrecognized values that differ between two runs
 
 	// Meets is the number of its commands whose order relative to another buyer's may matter. 0: the search does not
 	// use this number, since the program is short or has no PostgreSQL.
-	Meets int
+	Meets  int    `json:"meets,omitempty"`
+	Why    string `json:"why,omitempty"` // problem; "" if there is none
+	Status int    `json:"-"`             // 0: no answer
+	Hides  string `json:"-"`             // an entry of Hidden that writes what a rule reads; "": none
+	AtOnce int    `json:"-"`             // maximum number of its commands that could be at the servers at once
+	Races  string `json:"-"`             // the rule that the lone buyer breaks, with several commands at once; "": none
 
 	answers []exchange
 	ignored []gates.Template // the commands of Ignored

@@ -79,7 +79,7 @@ func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 			return context.Cause(ctx)
 		case <-time.After(50 * time.Millisecond):
 		}
-		once := slices.ContainsFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
+		once := slices.ContainsFunc(l.Pollers(), func(p Poller) bool { return p.EveryMS == 0 })
 		if passed := time.Since(begun); passed > 2*watch || passed > watch && !once {
 			return nil
 		}
@@ -123,7 +123,7 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 // Hint adds to the details of a void run the commands that the programs send by themselves again and again, and says
 // what to write in oversell.yaml.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
-	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.Every == 0 })
+	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.EveryMS == 0 })
 	if len(all) > 0 && !v.Missed {
 		v.Details += l.Advice(all)
 	}

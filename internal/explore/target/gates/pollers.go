@@ -9,25 +9,30 @@ import (
 
 // A Poller is a command that the program sent while no buyer was there.
 type Poller struct {
-	Server, Text string
-	Times        int
-	Every        time.Duration // median time until the same instance sends it again; 0: no instance sent it twice
+	Server  string  `json:"server"`
+	Text    string  `json:"text"`
+	Times   int     `json:"times"`
+	EveryMS float64 `json:"every_ms"` // median time until the same instance sends it again; 0: no instance sent it twice
 }
 
 // Period returns, for example, "every 200ms".
 func (p Poller) Period() string {
-	if p.Every == 0 {
+	every, unit := time.Duration(p.EveryMS*float64(time.Millisecond)), time.Millisecond
+	if every == 0 {
 		return "once"
 	}
-	unit := time.Millisecond
-	if p.Every > 10*time.Second {
+	if every > 10*time.Second {
 		unit = time.Second
 	}
-	return "every " + p.Every.Round(unit).String()
+	return "every " + every.Round(unit).String()
 }
 
 // Seen is a command that waited at a gate.
-type Seen struct{ Server, Text, Result string }
+type Seen struct {
+	Server string `json:"server"`
+	Text   string `json:"text"`
+	Result string `json:"result"`
+}
 
 // IgnoreLine returns the line of oversell.yaml with these entries.
 func IgnoreLine(entries []string) string {

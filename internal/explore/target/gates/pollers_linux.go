@@ -51,7 +51,7 @@ func (p *pollers) list() (all []Poller) {
 	for _, one := range p.all {
 		poller := one.Poller
 		if gaps := slices.Sorted(slices.Values(one.gaps)); len(gaps) > 0 {
-			poller.Every = gaps[len(gaps)/2]
+			poller.EveryMS = float64(gaps[len(gaps)/2].Microseconds()) / 1000
 		}
 		all = append(all, poller)
 	}

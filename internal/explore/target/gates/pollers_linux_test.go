@@ -59,7 +59,7 @@ func TestPollers(t *testing.T) {
 		}
 	}
 	all := p.list()
-	if len(all) != 1 || all[0].Times != 10 || all[0].Every != time.Second || all[0].Period() != "every 1s" {
+	if len(all) != 1 || all[0].Times != 10 || all[0].EveryMS != 1000 || all[0].Period() != "every 1s" {
 		t.Errorf("%+v", all)
 	}
 }

@@ -79,38 +79,27 @@ func (c Redis) Passes() bool {
 	return false
 }
 
-// reads reports whether the command changes nothing and waits for no other client. It excludes commands
-// with a random answer (RANDOMKEY, SRANDMEMBER), since a run with two of them in another order could
-// not be repeated. It also excludes PFCOUNT, which stores its count.
+// readers are commands that change nothing and wait for no other client. Commands with a random answer
+// (RANDOMKEY, SRANDMEMBER) are not among them, since a run with two of them in another order could not
+// be repeated. Neither is PFCOUNT, which stores its count.
+var readers = set(`GET MGET GETRANGE SUBSTR STRLEN LCS GETBIT BITCOUNT BITPOS BITFIELD_RO
+	EXISTS TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP KEYS SCAN DBSIZE SORT_RO
+	HGET HGETALL HMGET HEXISTS HLEN HKEYS HVALS HSTRLEN HSCAN HTTL HPTTL
+	LLEN LRANGE LINDEX LPOS
+	SCARD SISMEMBER SMISMEMBER SMEMBERS SSCAN SINTER SINTERCARD SUNION SDIFF
+	ZRANGE ZRANGEBYSCORE ZRANGEBYLEX ZREVRANGE ZREVRANGEBYSCORE ZREVRANGEBYLEX
+	ZCARD ZCOUNT ZLEXCOUNT ZSCORE ZMSCORE ZRANK ZREVRANK ZSCAN ZINTER ZINTERCARD ZUNION ZDIFF
+	GEODIST GEOHASH GEOPOS GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO
+	XLEN XRANGE XREVRANGE XREAD XINFO XPENDING EVAL_RO EVALSHA_RO FCALL_RO OBJECT PUBSUB WATCH MEMORY`)
+
 func (c Redis) reads() bool {
-	switch c.Name {
-	case "GET", "MGET", "GETRANGE", "SUBSTR", "STRLEN", "LCS", "GETBIT", "BITCOUNT", "BITPOS", "BITFIELD_RO",
-		"EXISTS", "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME", "TYPE", "DUMP", "KEYS", "SCAN", "DBSIZE", "SORT_RO",
-		"HGET", "HGETALL", "HMGET", "HEXISTS", "HLEN", "HKEYS", "HVALS", "HSTRLEN", "HSCAN", "HTTL", "HPTTL",
-		"LLEN", "LRANGE", "LINDEX", "LPOS",
-		"SCARD", "SISMEMBER", "SMISMEMBER", "SMEMBERS", "SSCAN", "SINTER", "SINTERCARD", "SUNION", "SDIFF",
-		"ZRANGE", "ZRANGEBYSCORE", "ZRANGEBYLEX", "ZREVRANGE", "ZREVRANGEBYSCORE", "ZREVRANGEBYLEX",
-		"ZCARD", "ZCOUNT", "ZLEXCOUNT", "ZSCORE", "ZMSCORE", "ZRANK", "ZREVRANK", "ZSCAN",
-		"ZINTER", "ZINTERCARD", "ZUNION", "ZDIFF",
-		"GEODIST", "GEOHASH", "GEOPOS", "GEOSEARCH", "GEORADIUS_RO", "GEORADIUSBYMEMBER_RO",
-		"XLEN", "XRANGE", "XREVRANGE", "XREAD", "XINFO", "XPENDING",
-		"EVAL_RO", "EVALSHA_RO", "FCALL_RO",
-		"OBJECT", "PUBSUB", "WATCH", "MEMORY":
-		return true
-	case "FUNCTION":
-		return c.Sub == "LIST" || c.Sub == "DUMP" || c.Sub == "STATS" || c.Sub == "HELP"
-	}
-	return false
+	return readers[c.Name] || c.Name == "FUNCTION" && (c.Sub == "LIST" || c.Sub == "DUMP" || c.Sub == "STATS" || c.Sub == "HELP")
 }
 
+var scripts = set("EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO")
+
 // IsScript reports whether the command runs code. A script may have written, whatever its answer is.
-func (c Redis) IsScript() bool {
-	switch c.Name {
-	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO":
-		return true
-	}
-	return false
-}
+func (c Redis) IsScript() bool { return scripts[c.Name] }
 
 // A RedisAnswer is a class of answers. It tells whether the command can have changed the server.
 type RedisAnswer int
@@ -134,45 +123,30 @@ func (c Redis) Outcome(a RedisAnswer) (changed, failed bool) {
 		return false, a == Refused || a == NoScript
 	case c.IsScript():
 		return c.Effect() != schedule.Reads && a != NoScript, nothing || a == Zero
-	case c.reads(), c.changesNothing(), a == Refused, a == NoScript:
+	case c.reads(), onlyWaits[c.Name], a == Refused, a == NoScript:
 		return false, nothing
 	case a == Nil && (c.Name == "GETSET" || c.old):
 		return true, false // nil here means that there was no old value
 	case a == Nil:
-		return !c.nilMeansNothing() && c.Name != "SET", true
-	case (a == Zero || a == False) && c.zeroMeansNothing():
+		return !nilMeansNothing[c.Name] && c.Name != "SET", true
+	case (a == Zero || a == False) && zeroMeansNothing[c.Name]:
 		return false, true
 	}
 	return true, a == False
 }
 
-// zeroMeansNothing reports whether the answer 0 proves that the command has changed nothing.
-func (c Redis) zeroMeansNothing() bool {
-	switch c.Name {
-	case "SETNX", "MSETNX", "HSETNX", "DEL", "UNLINK", "COPY", "MOVE", "RENAMENX",
-		"EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST",
-		"SADD", "SREM", "SMOVE", "HDEL", "ZREM", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE", "ZREMRANGEBYLEX",
-		"LREM", "LINSERT", "LPUSHX", "RPUSHX", "XDEL", "XACK", "XTRIM":
-		return true
-	}
-	return false
-}
+// zeroMeansNothing are commands whose answer 0 proves that they have changed nothing.
+var zeroMeansNothing = set(`SETNX MSETNX HSETNX DEL UNLINK COPY MOVE RENAMENX EXPIRE PEXPIRE EXPIREAT PEXPIREAT PERSIST
+	SADD SREM SMOVE HDEL ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
+	LREM LINSERT LPUSHX RPUSHX XDEL XACK XTRIM`)
 
-// nilMeansNothing reports whether the answer nil proves that the command has changed nothing.
-// For SET, see Outcome.
-func (c Redis) nilMeansNothing() bool {
-	switch c.Name {
-	case "GETDEL", "GETEX", "LPOP", "RPOP", "LMPOP", "LMOVE", "RPOPLPUSH", "SPOP", "ZMPOP",
-		"BLPOP", "BRPOP", "BLMPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX", "BZMPOP":
-		return true
-	}
-	return false
-}
+// nilMeansNothing are commands whose answer nil proves that they have changed nothing. For SET, see
+// Outcome.
+var nilMeansNothing = set(`GETDEL GETEX LPOP RPOP LMPOP LMOVE RPOPLPUSH SPOP ZMPOP
+	BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX BZMPOP`)
 
-// changesNothing reports whether the command counts as a write only because it waits for other clients.
-func (c Redis) changesNothing() bool {
-	return c.Name == "XREAD" || c.Name == "WAIT" || c.Name == "WAITAOF"
-}
+// onlyWaits are commands that count as writes only because they wait for other clients.
+var onlyWaits = set("XREAD WAIT WAITAOF")
 
 // RedisTimeout finds the argument with the command's time-out, in seconds or in milliseconds.
 func RedisTimeout(args [][]byte) (i int, seconds, blocks bool) {

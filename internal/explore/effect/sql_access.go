@@ -311,17 +311,11 @@ func (s *scope) relation(t []token, i *int) (alias string, ok bool) {
 		}
 		*i = end + 1
 	} else {
-		for {
-			if *i >= len(t) || t[*i].kind != word && t[*i].kind != identifier || t[*i].is("LATERAL") {
-				return "", false
-			}
-			alias = folded(t[*i])
-			*i++
-			if *i >= len(t) || t[*i].text != "." {
-				break
-			}
-			*i++
+		last := qualified(t, *i)
+		if last < 0 || t[*i].is("LATERAL") {
+			return "", false
 		}
+		alias, *i = folded(t[last]), last+1
 		table = strings.ToLower(alias)
 		if *i < len(t) && t[*i].text == "(" {
 			return "", false // a function call
@@ -394,9 +388,9 @@ func (s *scope) restrict(p *rowParser, t []token, right string) {
 		}
 		return
 	}
-	switch rest := t[n:]; {
-	case len(rest) == 2 && rest[0].text == "=" && isConstant(rest, 1):
-		v, _ := constantOf(rest, 1)
+	rest := t[n:]
+	switch v, constant := constantOf(rest, 1); {
+	case len(rest) == 2 && rest[0].text == "=" && constant:
 		s.fix(a, []string{v}, right)
 	case len(rest) > 2 && rest[0].is("IN") && rest[1].text == "(" && closing(rest, 1) == len(rest)-1:
 		var all []string
@@ -451,11 +445,6 @@ func (s *scope) column(p *rowParser, t []token) (c column, n int) {
 
 // WholeNumber matches a whole number without leading zeros.
 var WholeNumber = regexp.MustCompile(`^(0|[1-9]\d{0,17})$`)
-
-func isConstant(t []token, i int) bool {
-	_, constant := constantOf(t, i)
-	return constant
-}
 
 func constantOf(t []token, i int) (value string, constant bool) {
 	if i >= len(t) {
@@ -597,20 +586,12 @@ func (p *rowParser) insert(t []token) bool {
 	if first(t) != "INTO" {
 		return false
 	}
-	i := 1
-	table := ""
-	for i < len(t) && (t[i].kind == word || t[i].kind == identifier) {
-		table = strings.ToLower(folded(t[i]))
-		if i++; i >= len(t) || t[i].text != "." {
-			break
-		}
-		i++
-	}
-	end := len(t)
+	last := qualified(t, 1)
+	i, end := last+1, len(t)
 	if i < len(t) && t[i].text == "(" {
 		end = closing(t, i)
 	}
-	if table == "" || end+1 >= len(t) || !t[end+1].is("VALUES") {
+	if last < 0 || end+1 >= len(t) || !t[end+1].is("VALUES") {
 		return false
 	}
 	var columns []string
@@ -637,6 +618,6 @@ func (p *rowParser) insert(t []token) bool {
 			break
 		}
 	}
-	p.access.Finds = Rows{Table: table}
+	p.access.Finds = Rows{Table: strings.ToLower(folded(t[last]))}
 	return (i >= len(t) || t[i].is("RETURNING")) && p.nested(t)
 }

@@ -222,12 +222,8 @@ func (q *query) relation(b *block, i int) {
 
 // path returns the parts of the qualified name at i, in lower case and without quotes.
 func (q *query) path(i int) (path []string) {
-	for t := q.at(i); t.kind == word || t.kind == identifier; t = q.at(i) {
-		path = append(path, strings.ToLower(strings.Trim(t.text, "`\"")))
-		if i++; q.at(i).text != "." {
-			break
-		}
-		i++
+	for last := qualified(q.tokens, i); i <= last; i += 2 {
+		path = append(path, unquoted(q.tokens[i].text))
 	}
 	return path
 }
@@ -253,7 +249,7 @@ func withNames(t []token) map[string]bool {
 			next++
 		}
 		if name >= 0 && next < len(t) && t[next].text == "(" {
-			names[strings.ToLower(strings.Trim(t[name].text, "`\""))] = true
+			names[unquoted(t[name].text)] = true
 		}
 	}
 	return names

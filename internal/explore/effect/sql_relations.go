@@ -1,9 +1,6 @@
 package effect
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Relations returns the tables and views that the text names, in lower case, without quotes and schema,
 // each once. It may also return other names, such as the alias of a subquery. For a text longer than
@@ -26,13 +23,8 @@ func relationsOf(t []token) (names []string) {
 			for i+1 < len(t) && (t[i+1].is("ONLY") || t[i+1].is("LATERAL")) {
 				i++
 			}
-			for i+1 < len(t) && (t[i+1].kind == word || t[i+1].kind == identifier) {
-				i++
-				name = strings.ToLower(strings.Trim(t[i].text, "\"`"))
-				if i+1 >= len(t) || t[i+1].text != "." {
-					break
-				}
-				i++
+			if last := qualified(t, i+1); last >= 0 {
+				i, name = last, unquoted(t[last].text)
 			}
 			if name != "" && !slices.Contains(names, name) {
 				names = append(names, name)

@@ -31,8 +31,8 @@ func fixed(sql string, d Dialect) map[string]string {
 	if !ok || first(t) != "UPDATE" && first(t) != "DELETE" {
 		return nil
 	}
-	where := slices.IndexFunc(t, func(one token) bool { return one.is("WHERE") })
-	if where < 0 || severalTables(t, where) || slices.ContainsFunc(t[where:], func(one token) bool {
+	where := where(t)
+	if where == len(t) || severalTables(t, where) || slices.ContainsFunc(t[where:], func(one token) bool {
 		return slices.ContainsFunc(notFixing, one.is) || one.kind == other && strings.ContainsAny(one.text, "|&!")
 	}) {
 		return nil
@@ -60,12 +60,12 @@ func fixed(sql string, d Dialect) map[string]string {
 			continue
 		}
 		if value, simple := literal(t[at+2]); simple {
-			values[columnName(t[at])] = value
+			values[unquoted(t[at].text)] = value
 		}
 	}
 	for i := 1; i < where; i++ { // SET column = ...
 		if t[i].text == "=" {
-			delete(values, columnName(t[i-1]))
+			delete(values, unquoted(t[i-1].text))
 		}
 	}
 	return values
@@ -75,8 +75,6 @@ var (
 	notFixing      = []string{"SELECT", "OR", "XOR", "NOT", "BETWEEN", "CASE", "WITH"}
 	afterCondition = []string{"AND", "LIMIT", "ORDER", "RETURNING"}
 )
-
-func columnName(t token) string { return strings.ToLower(strings.Trim(t.text, "`\"")) }
 
 // severalTables reports whether an UPDATE or DELETE may name more than one table before its condition.
 func severalTables(t []token, where int) bool {

@@ -22,6 +22,19 @@ type token struct {
 
 func (t token) is(name string) bool { return t.kind == word && strings.EqualFold(t.text, name) }
 
+// qualified returns the position of the last part of the qualified name at t[i], such as b in a.b; -1 if
+// there is no name.
+func qualified(t []token, i int) (last int) {
+	last = -1
+	for ; i < len(t) && (t[i].kind == word || t[i].kind == identifier); i += 2 {
+		last = i
+		if i+1 == len(t) || t[i+1].text != "." {
+			break
+		}
+	}
+	return last
+}
+
 // The ways in which the text of a statement can end.
 const (
 	whole      = iota

@@ -22,23 +22,19 @@ func ReadCatalog(ctx context.Context, db *sql.DB, protocol string) (*effect.Cata
 	for name, one := range tables {
 		c.Tables[name] = &effect.Relation{Parts: one.Parts}
 	}
-	r := catalogReader{ctx, db, c, map[string]*effect.Routine{}}
+	r := catalogReader{reader{ctx: ctx, db: db}, c, map[string]*effect.Routine{}}
 	if dialect == effect.MySQL {
-		return c, r.mysql()
+		r.mysql()
+	} else {
+		r.postgres()
 	}
-	return c, r.postgres()
+	return c, r.err
 }
 
 type catalogReader struct {
-	ctx      context.Context
-	db       *sql.DB
+	reader
 	c        *effect.Catalog
 	routines map[string]*effect.Routine // by their id in the database
-}
-
-// each runs a query, scans each row into the given variables, and calls do.
-func (r catalogReader) each(query string, do func(), into ...any) error {
-	return each(r.ctx, r.db, query, into, do)
 }
 
 const (
@@ -54,33 +50,24 @@ const (
 		AND k.constraint_name = c.constraint_name AND k.table_name = c.table_name`
 )
 
-func (r catalogReader) mysql() error {
+func (r *catalogReader) mysql() {
 	var key, schema, name, text, access, on string
 	var procedure, deletes, updates bool
-	err := r.each(mysqlRoutines, func() {
+	r.each(mysqlRoutines, func() {
 		reads := access != "NO SQL"
 		r.routine(key, effect.Routine{Schema: schema, Name: name, Procedure: procedure, Text: text, Reads: reads, Writes: reads && access != "READS SQL DATA", Fresh: true})
 	}, &key, &schema, &name, &procedure, &access, &text)
-	if err == nil {
-		err = r.each(mysqlParameters, func() {
-			if one := r.routines[key]; one != nil {
-				one.Params = append(one.Params, name)
-				one.Min, one.Max = len(one.Params), len(one.Params)
-			}
-		}, &key, &name)
-	}
-	if err == nil {
-		err = r.each(mysqlTriggersOf, func() {
-			r.code(schema, effect.Code{Name: "trigger " + name, On: eventOf(on), Text: text})
-		}, &schema, &name, &on, &text)
-	}
-	if err == nil {
-		err = r.each(mysqlViews, func() { r.view(name, text) }, &name, &text)
-	}
-	if err == nil {
-		err = r.each(mysqlCascades, func() { r.cascade(schema, name, key, deletes, updates) }, &schema, &name, &key, &deletes, &updates)
-	}
-	return err
+	r.each(mysqlParameters, func() {
+		if one := r.routines[key]; one != nil {
+			one.Params = append(one.Params, name)
+			one.Min, one.Max = len(one.Params), len(one.Params)
+		}
+	}, &key, &name)
+	r.each(mysqlTriggersOf, func() {
+		r.code(schema, effect.Code{Name: "trigger " + name, On: eventOf(on), Text: text})
+	}, &schema, &name, &on, &text)
+	r.each(mysqlViews, func() { r.view(name, text) }, &name, &text)
+	r.each(mysqlCascades, func() { r.cascade(schema, name, key, deletes, updates) }, &schema, &name, &key, &deletes, &updates)
 }
 
 func eventOf(word string) effect.Event {
@@ -128,83 +115,70 @@ var (
 // ruleAction matches the statements of a rule.
 var ruleAction = regexp.MustCompile(`(?is)\bDO\s+(?:INSTEAD\s+|ALSO\s+)?\(?(.*)`)
 
-func (r catalogReader) postgres() error {
+func (r *catalogReader) postgres() {
 	var key, schema, name, text, volatility, names string
 	var procedure, built, deletes, updates bool
 	var least, most, bits int
-	err := r.each(postgresRoutines, func() {
+	r.each(postgresRoutines, func() {
 		one := effect.Routine{Schema: schema, Name: name, Procedure: procedure, Text: text, Reads: volatility != "i", Writes: volatility == "v", Fresh: volatility == "v", Min: least, Max: most, Built: built}
 		if names != "" {
 			one.Params = strings.Split(strings.ToLower(names), ",")
 		}
 		r.routine(key, one)
 	}, &key, &schema, &name, &procedure, &text, &volatility, &names, &least, &most, &built)
-	if err == nil {
-		err = r.each(postgresTriggers, func() {
-			one := effect.Code{Name: "trigger " + name, Run: r.routines[key], Late: deletes}
-			for bit, on := range triggerEvents {
-				if bits&bit != 0 {
-					one.On |= on
-				}
+	r.each(postgresTriggers, func() {
+		one := effect.Code{Name: "trigger " + name, Run: r.routines[key], Late: deletes}
+		for bit, on := range triggerEvents {
+			if bits&bit != 0 {
+				one.On |= on
 			}
-			if names != "" {
-				one.Of = strings.Split(names, ",")
-			}
-			if one.Run != nil { // if it is nil, the trigger belongs to an extension
-				r.code(schema, one)
-			}
-		}, &schema, &name, &bits, &deletes, &key, &names)
-	}
-	if err == nil {
-		err = r.each(postgresRules, func() {
-			if m := ruleAction.FindStringSubmatch(text); m != nil {
-				r.code(schema, effect.Code{Name: "rule " + name, On: ruleEvents[key], Text: strings.TrimRight(m[1], "; )\n")})
-			}
-		}, &schema, &name, &key, &text)
-	}
-	if err == nil {
-		err = r.each(postgresNumbers, func() { r.c.Transactions[name] = true }, &name)
-	}
-	if err == nil {
-		err = r.each(postgresViews, func() { r.view(name, text) }, &name, &text)
-	}
-	if err == nil {
-		err = r.each(postgresExpressions, func() {
-			one := effect.Code{On: effect.Inserts, Text: text}
-			if updates {
-				one.On |= effect.Updates
-			}
-			r.code(name, one)
-		}, &name, &updates, &text)
-	}
-	if err == nil {
-		err = r.each(postgresCascades, func() { r.cascade(schema, name, key, deletes, updates) }, &schema, &name, &key, &deletes, &updates)
-	}
-	return err
+		}
+		if names != "" {
+			one.Of = strings.Split(names, ",")
+		}
+		if one.Run != nil { // if it is nil, the trigger belongs to an extension
+			r.code(schema, one)
+		}
+	}, &schema, &name, &bits, &deletes, &key, &names)
+	r.each(postgresRules, func() {
+		if m := ruleAction.FindStringSubmatch(text); m != nil {
+			r.code(schema, effect.Code{Name: "rule " + name, On: ruleEvents[key], Text: strings.TrimRight(m[1], "; )\n")})
+		}
+	}, &schema, &name, &key, &text)
+	r.each(postgresNumbers, func() { r.c.Transactions[name] = true }, &name)
+	r.each(postgresViews, func() { r.view(name, text) }, &name, &text)
+	r.each(postgresExpressions, func() {
+		one := effect.Code{On: effect.Inserts, Text: text}
+		if updates {
+			one.On |= effect.Updates
+		}
+		r.code(name, one)
+	}, &name, &updates, &text)
+	r.each(postgresCascades, func() { r.cascade(schema, name, key, deletes, updates) }, &schema, &name, &key, &deletes, &updates)
 }
 
-func (r catalogReader) routine(key string, one effect.Routine) {
+func (r *catalogReader) routine(key string, one effect.Routine) {
 	r.routines[key] = &one
 	r.c.Routines[one.Name] = append(r.c.Routines[one.Name], &one)
 }
 
 // table returns a table or a view of the catalog. It adds the table if it is new.
-func (r catalogReader) table(name string) *effect.Relation {
+func (r *catalogReader) table(name string) *effect.Relation {
 	if r.c.Tables[name] == nil {
 		r.c.Tables[name] = &effect.Relation{}
 	}
 	return r.c.Tables[name]
 }
 
-func (r catalogReader) code(table string, one effect.Code) {
+func (r *catalogReader) code(table string, one effect.Code) {
 	to := r.table(table)
 	to.Code = append(to.Code, one)
 }
 
-func (r catalogReader) view(name, definition string) { r.table(name).View = definition }
+func (r *catalogReader) view(name, definition string) { r.table(name).View = definition }
 
 // cascade records a foreign key from child to parent, and whether changes of the parent change child.
-func (r catalogReader) cascade(child, parent, column string, deletes, updates bool) {
+func (r *catalogReader) cascade(child, parent, column string, deletes, updates bool) {
 	from, to := r.table(child), r.table(parent)
 	from.Related, to.Related = append(from.Related, parent), append(to.Related, child)
 	if deletes && !slices.ContainsFunc(to.Deletes, func(k effect.Cascade) bool { return k.Table == child }) {

@@ -3,6 +3,7 @@ package serverstate
 import (
 	"context"
 	"database/sql"
+	"maps"
 )
 
 // Shapes are the shapes of PostgreSQL's tables by name, in lower case and without schema. A name that occurs in several
@@ -89,7 +90,8 @@ func ReadShapes(ctx context.Context, db *sql.DB) (Shapes, error) {
 	var id, index, other int64
 	var name, attribute, kind, fill, ref string
 	var unclear, primary bool
-	err := each(ctx, db, shapesColumns, []any{&id, &name, &attribute, &kind, &fill}, func() {
+	r := reader{ctx: ctx, db: db}
+	r.each(shapesColumns, func() {
 		if byID[id] == nil {
 			byID[id], names[id] = &Shape{Columns: map[string]Column{}}, name
 			if _, twice := all[name]; twice {
@@ -99,55 +101,45 @@ func ReadShapes(ctx context.Context, db *sql.DB) (Shapes, error) {
 			}
 		}
 		byID[id].Columns[attribute] = Column{Kind(kind), Fill(fill)}
-	})
+	}, &id, &name, &attribute, &kind, &fill)
 	last := int64(-1)
-	if err == nil {
-		err = each(ctx, db, shapesKeys, []any{&id, &index, &attribute, &unclear, &primary}, func() {
-			s := byID[id]
-			if s == nil {
-				return
-			}
-			if index != last {
-				s.Keys = append(s.Keys, nil)
-			}
-			s.Unclear = s.Unclear || unclear
-			at := &s.Keys[len(s.Keys)-1]
-			*at = append(*at, attribute)
-			if primary {
-				if s.Primary = attribute; len(*at) > 1 {
-					s.Primary = ""
-				}
-			}
-			last = index
-		})
-	}
-	last = -1
-	if err == nil {
-		err = each(ctx, db, shapesParents, []any{&index, &id, &other, &attribute, &ref}, func() {
-			s, parent := byID[id], byID[other]
-			if s == nil || parent == nil {
-				return
-			}
-			if index != last {
-				s.Parents = append(s.Parents, Parent{Table: names[other]})
-				parent.Kids = append(parent.Kids, names[id])
-			}
-			one := &s.Parents[len(s.Parents)-1]
-			one.Columns, one.Refs = append(one.Columns, attribute), append(one.Refs, ref)
-			last = index
-		})
-	}
-	if err == nil {
-		err = each(ctx, db, shapesLate, []any{&id}, func() {
-			if s := byID[id]; s != nil {
-				s.Late = true
-			}
-		})
-	}
-	for name, s := range all {
+	r.each(shapesKeys, func() {
+		s := byID[id]
 		if s == nil {
-			delete(all, name)
+			return
 		}
-	}
-	return all, err
+		if index != last {
+			s.Keys = append(s.Keys, nil)
+		}
+		s.Unclear = s.Unclear || unclear
+		at := &s.Keys[len(s.Keys)-1]
+		*at = append(*at, attribute)
+		if primary {
+			if s.Primary = attribute; len(*at) > 1 {
+				s.Primary = ""
+			}
+		}
+		last = index
+	}, &id, &index, &attribute, &unclear, &primary)
+	last = -1
+	r.each(shapesParents, func() {
+		s, parent := byID[id], byID[other]
+		if s == nil || parent == nil {
+			return
+		}
+		if index != last {
+			s.Parents = append(s.Parents, Parent{Table: names[other]})
+			parent.Kids = append(parent.Kids, names[id])
+		}
+		one := &s.Parents[len(s.Parents)-1]
+		one.Columns, one.Refs = append(one.Columns, attribute), append(one.Refs, ref)
+		last = index
+	}, &index, &id, &other, &attribute, &ref)
+	r.each(shapesLate, func() {
+		if s := byID[id]; s != nil {
+			s.Late = true
+		}
+	}, &id)
+	maps.DeleteFunc(all, func(_ string, s *Shape) bool { return s == nil })
+	return all, r.err
 }

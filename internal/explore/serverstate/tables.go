@@ -72,32 +72,31 @@ func ReadTables(ctx context.Context, db *sql.DB, protocol string) (Tables, error
 			return nil, errors.Join(err, errHidden)
 		}
 	}
+	r := reader{ctx: ctx, db: db}
 	var name, other string
 	var view, opaque, fires, deletes, updates bool
-	err := each(ctx, db, tables, []any{&name, &view, &opaque, &fires}, func() {
+	r.each(tables, func() {
 		one := all.at(name)
 		one.View = one.View || view
 		one.Opaque = one.Opaque || opaque || view
 		one.Fires = one.Fires || fires
-	})
-	if err == nil {
-		err = each(ctx, db, keys, []any{&name, &other, &deletes, &updates}, func() {
-			all.at(name).Reads = append(all.at(name).Reads, other)
-			if deletes {
-				all.at(other).Deletes = append(all.at(other).Deletes, name)
-			}
-			if updates {
-				all.at(other).Updates = append(all.at(other).Updates, name)
-			}
-		})
-	}
-	if err == nil && parts != "" {
-		err = each(ctx, db, parts, []any{&name, &other}, func() {
+	}, &name, &view, &opaque, &fires)
+	r.each(keys, func() {
+		all.at(name).Reads = append(all.at(name).Reads, other)
+		if deletes {
+			all.at(other).Deletes = append(all.at(other).Deletes, name)
+		}
+		if updates {
+			all.at(other).Updates = append(all.at(other).Updates, name)
+		}
+	}, &name, &other, &deletes, &updates)
+	if parts != "" {
+		r.each(parts, func() {
 			all.at(name).Parts = append(all.at(name).Parts, other)
 			all.at(other).Parts = append(all.at(other).Parts, name)
-		})
+		}, &name, &other)
 	}
-	return all, err
+	return all, r.err
 }
 
 // at returns a table, after adding it if it is new.
@@ -106,6 +105,20 @@ func (t Tables) at(name string) *Table {
 		t[name] = &Table{}
 	}
 	return t[name]
+}
+
+// A reader runs queries, one after the other, until one of them fails.
+type reader struct {
+	ctx context.Context
+	db  *sql.DB
+	err error // the error of the query that has failed
+}
+
+// each runs a query, scans each row into the given variables, and calls do.
+func (r *reader) each(query string, do func(), into ...any) {
+	if r.err == nil {
+		r.err = each(r.ctx, r.db, query, into, do)
+	}
 }
 
 // each runs a query with args, scans each row into the given variables, and calls do.

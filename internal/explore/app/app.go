@@ -72,7 +72,8 @@ type App struct {
 
 // Attach is a program that already runs and connects to the gates.
 type Attach struct {
-	PID int // process id of its first process
+	PID   int               `yaml:"pid"`   // process id of its first process
+	Gates map[string]string `yaml:"gates"` // by protocol: the address at which it looks for the server
 }
 
 // A Server is one of the user's servers.
@@ -111,7 +112,7 @@ type file struct {
 	Name        string            `yaml:"name"`
 	Run         any               `yaml:"run"`
 	Shared      string            `yaml:"shared"`
-	Attach      *attach           `yaml:"attach"`
+	Attach      *Attach           `yaml:"attach"`
 	Ready       string            `yaml:"ready"`
 	ReadyWithin string            `yaml:"ready-within"`
 	IdleWithin  string            `yaml:"idle-within"`
@@ -142,11 +143,6 @@ type file struct {
 	Random      []string          `yaml:"random"`
 	Ignore      []string          `yaml:"ignore"`
 	Quiet       string            `yaml:"quiet"`
-}
-
-type attach struct {
-	PID   int               `yaml:"pid"`
-	Gates map[string]string `yaml:"gates"`
 }
 
 type reset struct {
@@ -282,7 +278,7 @@ func (a *App) program(f *file) (err error) {
 		if f.Attach.PID <= 0 {
 			return errors.New("attach needs pid, the program's first process, and gates, the address at which it looks for each server")
 		}
-		a.Attach = &Attach{PID: f.Attach.PID}
+		a.Attach = f.Attach
 	}
 	if a.ReadyWithin, err = limitOf("ready-within", f.ReadyWithin); err != nil {
 		return err

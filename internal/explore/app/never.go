@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // Told counts the buyers by the answers that they received.
@@ -19,25 +20,18 @@ type Told struct {
 	Failed int // buyers that got a failure or no answer
 }
 
-// A Finding is a broken rule of `never`: its query returned rows.
-type Finding struct {
-	Query   string // as written in oversell.yaml
-	Answers bool   // the query uses :sold or :failed, so it has no meaning before every buyer has an answer
-	Columns []string
-	Rows    [][]string // at most mostRows
-}
-
+// mostRows is the maximum number of rows of a broken rule.
 const mostRows = 10
 
 // Never runs every query of `never` and returns those with rows. The counts of t replace :sold and
 // :failed. The error names the query that failed.
-func (s *Servers) Never(ctx context.Context, t Told) (found []Finding, _ error) {
+func (s *Servers) Never(ctx context.Context, t Told) (found []witness.Finding, _ error) {
 	for _, query := range s.app.Never {
 		protocol, text, err := s.app.addressed(query)
 		if err != nil {
 			return nil, err
 		}
-		f := Finding{Query: query}
+		f := witness.Finding{Query: query}
 		text, f.Answers = t.in(protocol, text)
 		if f.Columns, f.Rows, err = rows(ctx, s.databases[protocol], text, mostRows); err != nil {
 			return nil, fmt.Errorf("never: %s: %w", query, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 
@@ -193,7 +194,7 @@ func nevers(t *testing.T, s *Servers) {
 	}
 }
 
-func show(found []Finding) string {
+func show(found []witness.Finding) string {
 	var all []string
 	for _, f := range found {
 		protocol, _, _ := strings.Cut(f.Query, " ")

@@ -198,11 +198,14 @@ func (d *Draft) uses(k *kind, strength, because string, args ...any) {
 	}
 }
 
-func (d *Draft) dependsOn(file string, names []string) {
+func (d *Draft) dependsOn(file string, names []string) { d.clients(file, "depends on", names) }
+
+// clients records the client libraries among the names that a file has.
+func (d *Draft) clients(file, has string, names []string) {
 	for _, name := range names {
 		for _, k := range kinds {
 			if k.hasClient(name) {
-				d.uses(k, weak, "%s depends on %s", file, name)
+				d.uses(k, weak, "%s %s %s", file, has, name)
 			}
 		}
 	}

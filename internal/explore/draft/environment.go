@@ -25,11 +25,9 @@ func readEnvironment(r *repository, d *Draft) {
 		if !slices.ContainsFunc(nameHints, func(hint string) bool { return strings.Contains(text, hint) }) {
 			continue // most files read no variable, and this check is faster than the expression
 		}
-		for _, m := range readName.FindAllStringSubmatch(text, -1) {
-			d.asked = append(d.asked, m[1])
-		}
-		for _, m := range taken.FindAllStringSubmatch(text, -1) {
-			d.asked = append(d.asked, anyName.FindAllString(m[1], -1)...)
+		d.asked = append(d.asked, groups(readName, text)...)
+		for _, names := range groups(taken, text) {
+			d.asked = append(d.asked, anyName.FindAllString(names, -1)...)
 		}
 	}
 }

@@ -19,13 +19,7 @@ func readImports(r *repository, d *Draft) {
 	for _, file := range r.sourceFiles() {
 		text := r.text(file)
 		for _, expression := range imports {
-			for _, m := range expression.FindAllStringSubmatch(text, -1) {
-				for _, k := range kinds {
-					if k.hasClient(m[1]) {
-						d.uses(k, weak, "%s imports %s", file, m[1])
-					}
-				}
-			}
+			d.clients(file, "imports", groups(expression, text))
 		}
 		if m := dataSource.FindStringSubmatch(text); m != nil {
 			d.uses(ofScheme(m[1]), weak, "%s has %s", file, m[0])

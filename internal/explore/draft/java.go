@@ -36,11 +36,7 @@ func readJava(r *repository, d *Draft) {
 		}
 	case manifest != "":
 		text := r.text(manifest)
-		var names []string
-		for _, m := range gradleDependency.FindAllStringSubmatch(text, -1) {
-			names = append(names, m[1])
-		}
-		d.dependsOn(manifest, names)
+		d.dependsOn(manifest, groups(gradleDependency, text))
 		if spring = gradleSpring.MatchString(text); spring {
 			d.Run.guess(tool(r, "gradlew", "gradle")+" -q bootRun", "%s has org.springframework.boot", manifest)
 		}

@@ -144,11 +144,7 @@ func readPythonDependencies(r *repository, d *Draft) {
 		}
 	}
 	for _, file := range r.match("requirements.txt", "requirements/*.txt") {
-		var names []string
-		for _, m := range requirement.FindAllStringSubmatch(r.text(file), -1) {
-			names = append(names, m[1])
-		}
-		add(file, names)
+		add(file, groups(requirement, r.text(file)))
 	}
 	var project struct {
 		Project struct {

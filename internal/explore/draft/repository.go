@@ -103,6 +103,14 @@ func (r *repository) search(files []string, expression *regexp.Regexp) (file str
 	return "", nil
 }
 
+// groups returns the first group of each match of an expression.
+func groups(expression *regexp.Regexp, text string) (all []string) {
+	for _, m := range expression.FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
 // endsIn reports whether a file's path ends with a word of the list ends.
 func endsIn(file, ends string) bool {
 	return slices.ContainsFunc(strings.Fields(ends), func(end string) bool { return strings.HasSuffix(file, end) })

@@ -62,9 +62,7 @@ var mount = regexp.MustCompile("\\buse\\(\\s*['\"`](/[^'\"`]*)['\"`]")
 func readRoutes(r *repository, d *Draft) {
 	var mounts []string
 	for _, file := range r.match("**/*.js", "**/*.ts", "**/*.mjs", "**/*.cjs") {
-		for _, m := range mount.FindAllStringSubmatch(r.text(file), -1) {
-			mounts = append(mounts, m[1])
-		}
+		mounts = append(mounts, groups(mount, r.text(file))...)
 	}
 	var all, posts []Route
 	for _, file := range r.files {
@@ -228,8 +226,8 @@ func (one *Route) readFields(handler string) {
 		to          *[]string
 	}{{fields, &one.Fields}, {queries, &one.Query}} {
 		for _, expression := range list.expressions {
-			for _, m := range expression.FindAllStringSubmatch(handler, -1) {
-				for _, name := range separators.Split(strings.TrimSpace(m[1]), -1) {
+			for _, names := range groups(expression, handler) {
+				for _, name := range separators.Split(strings.TrimSpace(names), -1) {
 					if name != "" && !slices.Contains(*list.to, name) {
 						*list.to = append(*list.to, name)
 					}

@@ -11,10 +11,7 @@ var (
 )
 
 func readRuby(r *repository, d *Draft) {
-	var gems []string
-	for _, m := range gem.FindAllStringSubmatch(r.text("Gemfile"), -1) {
-		gems = append(gems, m[1])
-	}
+	gems := groups(gem, r.text("Gemfile"))
 	if gems != nil {
 		d.Once = append(d.Once, "bundle install")
 	}

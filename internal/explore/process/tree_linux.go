@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -219,26 +219,14 @@ func descendants(root int) (f family, err error) {
 
 // scanned returns the processes below root. It reads the parent of every process.
 func scanned(root int) ([]int, error) {
-	all, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	children := map[int][]int{}
-	for _, entry := range all {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		b, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
-		if err != nil {
-			continue // the process has ended
-		}
-		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // state, parent, ...
-		if len(f) < 2 {
-			continue
-		}
-		if parent, err := strconv.Atoi(f[1]); err == nil {
-			children[parent] = append(children[parent], pid)
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil { // otherwise, the process has ended
+			children[stat.PPID] = append(children[stat.PPID], p.PID)
 		}
 	}
 	found := children[root]
@@ -248,23 +236,12 @@ func scanned(root int) ([]int, error) {
 	return found, nil
 }
 
-func tasks(pid int) ([]int, error) {
-	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
-	if err != nil {
-		return nil, err
+func tasks(pid int) (tids []int, _ error) {
+	threads, err := procfs.AllThreads(pid)
+	for _, t := range threads {
+		tids = append(tids, t.PID)
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, err
-	}
-	tids := make([]int, 0, len(names))
-	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids, nil
+	return tids, err
 }
 
 // gone reports whether an error means that a process or thread has ended.

@@ -195,8 +195,8 @@ func (t naming) keyOf(u *Usage, row map[string]string, o Command, n int) string 
 		if cell.Column != shape.Primary {
 			continue
 		}
-		if t.raw || t.names.Known(cell.Text) != "" {
-			key, _ = t.known(u.table, shape.Primary, cell.Text, "")
+		if t.raw || t.names.Known(cell.Value) != "" {
+			key, _ = t.known(u.table, shape.Primary, cell.Value, "")
 			return key
 		}
 	}

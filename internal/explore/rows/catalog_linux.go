@@ -26,8 +26,8 @@ type Catalog struct {
 	prints  map[string]*schedule.Footprint
 }
 
-// tablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
-const tablesTimeout = 5 * time.Second
+// TablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
+const TablesTimeout = 5 * time.Second
 
 // Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The list never
 // contains the user's rules, each an SQL query.
@@ -35,7 +35,7 @@ func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
 	}
-	bounded, cancel := pulse.WithTimeout(ctx, tablesTimeout)
+	bounded, cancel := pulse.WithTimeout(ctx, TablesTimeout)
 	defer cancel()
 	c := &Catalog{ordered: map[string]bool{}, ruled: map[string]bool{}, prints: map[string]*schedule.Footprint{}}
 	var err error

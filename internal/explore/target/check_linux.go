@@ -15,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
 	"github.com/oversell/oversell/internal/explore/target/retry"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // Check resets the state, checks that no rule is broken before a buyer comes, and runs each buyer alone.
@@ -194,7 +195,7 @@ func (x checker) alone(ctx context.Context, id int) (a Alone, err error) {
 }
 
 // rulesInTurn runs all buyers, one after the other, and returns the rules that are broken after the last buyer.
-func (x checker) rulesInTurn(ctx context.Context) ([]app.Finding, error) {
+func (x checker) rulesInTurn(ctx context.Context) ([]witness.Finding, error) {
 	var told app.Told
 	var order []int
 	for n := range x.programs.App.Buyers {
@@ -328,5 +329,5 @@ const longProgram = 100
 // byRows reports whether the search may use footprints, see package rows. Each buyer must have its own instance.
 // Footprints do not describe events, statements that are held inside the server, or transactions with ignored commands.
 func (x *Runner) byRows() bool {
-	return !x.programs.Instances.Shared() && !x.overlap && len(x.wanted) == 0 && !x.guard.on()
+	return !x.programs.Instances.Shared() && !x.spec.Overlap && len(x.spec.Events) == 0 && !x.guard.on()
 }

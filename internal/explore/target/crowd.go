@@ -30,7 +30,7 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 // judge sets the verdict. The function never runs the rules of `never` in oversell.yaml. A buyer without an answer may
 // have bought, so judge tries every possible number of sales. The burst is broken only if every number breaks a rule.
 // No fault is injected, so a failure breaks the promise, too.
-func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
+func (c *Crowd) judge(never func(app.Told) ([]witness.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
 		found, err := never(app.Told{Sold: sold, Failed: c.Failed + c.Unanswered})
@@ -40,7 +40,7 @@ func (c *Crowd) judge(never func(app.Told) ([]app.Finding, error)) error {
 		if len(found) == 0 {
 			holds++
 		} else if breaks++; breaks == 1 { // the first number counts only the certain sales
-			c.Findings = findingsOf(found)
+			c.Findings = found
 		}
 	}
 	failing := c.Failed + c.Unanswered - c.late
@@ -71,11 +71,4 @@ func (c *Crowd) leaves(undone string) {
 		c.Undone = undone
 		c.Why += "; " + undone
 	}
-}
-
-func findingsOf(found []app.Finding) (all []witness.Finding) {
-	for _, f := range found {
-		all = append(all, witness.Finding{Query: f.Query, Columns: f.Columns, Rows: f.Rows})
-	}
-	return all
 }

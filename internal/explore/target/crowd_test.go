@@ -5,30 +5,31 @@ import (
 	"testing"
 
 	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
 // TestCrowd: a buyer without an answer may have bought or not. A rule counts as broken only if it is broken either way.
 func TestCrowd(t *testing.T) {
-	orders := func(n int) func(app.Told) []app.Finding { // the rule that the number of orders equals :sold
-		return func(t app.Told) []app.Finding {
+	orders := func(n int) func(app.Told) []witness.Finding { // the rule that the number of orders equals :sold
+		return func(t app.Told) []witness.Finding {
 			if n == t.Sold {
 				return nil
 			}
-			return []app.Finding{{Query: "orders <> :sold", Columns: []string{"n"}, Rows: [][]string{{"1"}}}}
+			return []witness.Finding{{Query: "orders <> :sold", Columns: []string{"n"}, Rows: [][]string{{"1"}}}}
 		}
 	}
-	negative := func(app.Told) []app.Finding { return []app.Finding{{Query: "stock < 0"}} }
-	either := func(t app.Told) []app.Finding { // for each number of sales, one of two rules is broken
+	negative := func(app.Told) []witness.Finding { return []witness.Finding{{Query: "stock < 0"}} }
+	either := func(t app.Told) []witness.Finding { // for each number of sales, one of two rules is broken
 		if t.Sold > 1 {
-			return []app.Finding{{Query: "orders < :sold"}}
+			return []witness.Finding{{Query: "orders < :sold"}}
 		}
-		return []app.Finding{{Query: "orders >= :sold"}}
+		return []witness.Finding{{Query: "orders >= :sold"}}
 	}
 	for _, c := range []struct {
 		name  string
 		crowd Crowd
-		never func(app.Told) []app.Finding
+		never func(app.Told) []witness.Finding
 		want  verdict.Verdict
 		why   string // part of the reason
 		found int
@@ -50,18 +51,18 @@ func TestCrowd(t *testing.T) {
 		{"a failure breaks the promise for any number of sales", Crowd{Buyers: 50, Sold: 1, Failed: 1, Unanswered: 1, late: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
 		{"a broken rule is worse", Crowd{Buyers: 50, Sold: 2, Failed: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Broken, "orders <> :sold", 1},
 		{"the shop hung up", Crowd{Buyers: 50, Sold: 1, Unanswered: 1, AtOnce: 9, Alone: 1}, orders(1), verdict.Failed, "1 of 50 buyers", 0},
-		{"a rule about failures", Crowd{Buyers: 50, Sold: 1, Failed: 2, Unanswered: 1, AtOnce: 9, Alone: 1}, func(t app.Told) []app.Finding {
+		{"a rule about failures", Crowd{Buyers: 50, Sold: 1, Failed: 2, Unanswered: 1, AtOnce: 9, Alone: 1}, func(t app.Told) []witness.Finding {
 			if t.Failed != 3 {
 				return nil
 			}
-			return []app.Finding{{Query: ":failed > 0"}}
+			return []witness.Finding{{Query: ":failed > 0"}}
 		}, verdict.Broken, ":failed > 0", 1},
-		{"slow is no failure, and no rule is broken for any number of sales", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, late: 9, AtOnce: 9, Alone: 1}, func(app.Told) []app.Finding { return nil }, verdict.Holds, "", 0},
+		{"slow is no failure, and no rule is broken for any number of sales", Crowd{Buyers: 50, Sold: 1, Unanswered: 9, late: 9, AtOnce: 9, Alone: 1}, func(app.Told) []witness.Finding { return nil }, verdict.Holds, "", 0},
 		{"nobody bought", Crowd{Buyers: 50, AtOnce: 9, Alone: 1}, orders(0), verdict.Inconclusive, "no buyer was told", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.crowd
-			err := got.judge(func(t app.Told) ([]app.Finding, error) { return c.never(t), nil })
+			err := got.judge(func(t app.Told) ([]witness.Finding, error) { return c.never(t), nil })
 			if err != nil || got.Verdict != c.want || !strings.Contains(got.Why, c.why) || (got.Why == "") != (c.why == "") || len(got.Findings) != c.found {
 				t.Errorf("%s (%s), %d findings, %v; want %s (%s), %d", got.Verdict, got.Why, len(got.Findings), err, c.want, c.why, c.found)
 			}

@@ -55,8 +55,7 @@ func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []wit
 		}
 	}
 	if len(found) > 0 {
-		findings := findingsOf(found)
-		return verdict.Broken, witness.Why(findings), findings, nil
+		return verdict.Broken, witness.Why(found), found, nil
 	}
 	if left != "" && len(who) > 0 {
 		left += "; " + whoWaits(who)

@@ -5,11 +5,11 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/fold"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/target/gates"
@@ -64,7 +64,7 @@ func (w *recorder) answer(o *gates.Op, result string) {
 		for _, row := range o.Answer.Rows {
 			var cells []witness.Cell
 			for _, v := range row {
-				cells = append(cells, witness.Cell{Column: v.Column, Value: w.names.Seen(v.Text)})
+				cells = append(cells, witness.Cell{Column: v.Column, Value: w.names.Seen(v.Value)})
 			}
 			s.Rows = append(s.Rows, cells)
 		}
@@ -132,7 +132,7 @@ func readTables(ctx context.Context, servers *app.Servers) map[string]serverstat
 	tables := map[string]serverstate.Tables{}
 	for _, protocol := range []string{"mysql", "postgres"} {
 		if db := servers.SQL(protocol); db != nil {
-			bounded, cancel := pulse.WithTimeout(ctx, tablesTimeout)
+			bounded, cancel := pulse.WithTimeout(ctx, rows.TablesTimeout)
 			if found, err := serverstate.ReadTables(bounded, db, protocol); err == nil {
 				tables[protocol] = found
 			}
@@ -141,6 +141,3 @@ func readTables(ctx context.Context, servers *app.Servers) map[string]serverstat
 	}
 	return tables
 }
-
-// tablesTimeout bounds the queries for the tables: the program may have left a lock on the catalog.
-const tablesTimeout = 5 * time.Second

@@ -63,7 +63,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.record = &recorder{Recorder: conduct.NewRecorder[*gates.Op](observe), names: r.names, servers: p.Servers, leftover: r.leftover, watched: x.watched}
 	r.leftover.record = r.record
 	r.namesakes = &namesakes{instances: p.Instances, first: map[string]int{}}
-	r.splitting = &splitting{on: x.overlap, table: p.Gates.Table, code: p.Code}
+	r.splitting = &splitting{on: x.spec.Overlap, table: p.Gates.Table, code: p.Code}
 	r.choices = &choices{
 		app: p.App, instances: p.Instances, filled: p.Request, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
 		snapshot: snapshots{}, splitting: r.splitting, rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},

@@ -27,13 +27,11 @@ type Runner struct {
 	rehearsal *session.Rehearsal
 	recovery  *session.Recovery
 	guard     *ignoreGuard // see app.Ignore
-	wanted    []schedule.Event
-	overlap   bool     // Spec.Overlap
-	tries     int      // Spec.Tries
-	steps     int      // maximum number of steps of a schedule
-	solo      int      // maximum number of commands that a lone buyer could have at the servers at once
-	racing    []Alone  // buyers that break a rule even when they run alone
-	watched   []string // the columns of the user's watch query
+	tries     int          // Spec.Tries
+	steps     int          // maximum number of steps of a schedule
+	solo      int          // maximum number of commands that a lone buyer could have at the servers at once
+	racing    []Alone      // buyers that break a rule even when they run alone
+	watched   []string     // the columns of the user's watch query
 	learned   learned
 
 	outlasting *outlasting // the run of Outlast that is under way; nil: none
@@ -83,7 +81,7 @@ func newRunner(s Spec) (*Runner, error) {
 // runnerOf returns a runner for running or prepared programs.
 func runnerOf(programs session.Programs, rehearsal *session.Rehearsal, s Spec) *Runner {
 	x := &Runner{
-		programs: programs, spec: s, rehearsal: rehearsal, guard: &ignoreGuard{programs: programs}, wanted: s.Events, overlap: s.Overlap,
+		programs: programs, spec: s, rehearsal: rehearsal, guard: &ignoreGuard{programs: programs},
 		tries: cmp.Or(s.Tries, DefaultTries), steps: retry.MaxSteps, learned: learned{routine: retry.Routine{}, memory: newMemory()},
 	}
 	x.recovery = session.NewRecovery(x.rehearsal)
@@ -157,7 +155,7 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	}
 	possible := events{x.programs, r.buyers, r.choices}.all()
 	limits := conduct.Limits{Steps: x.stepLimit(), Endless: r.delivery.loop.Endless, Pauses: x.programs.Instances.Shared()}
-	if e, err = conduct.New(r, possible, x.wanted, limits).Run(ctx, choose); err == nil && x.learned.serial != nil {
+	if e, err = conduct.New(r, possible, x.spec.Events, limits).Run(ctx, choose); err == nil && x.learned.serial != nil {
 		err = x.learned.serial.age(ctx, checker{x}, &e)
 	}
 	return e, err

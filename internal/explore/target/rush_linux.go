@@ -8,6 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/client"
 	"github.com/oversell/oversell/internal/explore/target/instance"
 	"github.com/oversell/oversell/internal/explore/target/session"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // Rush runs the given number of rounds. Each round resets the state and sends one burst, in which the buyers cycle
@@ -78,7 +79,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	if err := p.Backends.End(ctx, left); err != nil { // the servers of lost connections may still execute a command
 		return c, false, err
 	}
-	if err := c.judge(func(t app.Told) ([]app.Finding, error) { return p.Servers.Never(ctx, t) }); err != nil {
+	if err := c.judge(func(t app.Told) ([]witness.Finding, error) { return p.Servers.Never(ctx, t) }); err != nil {
 		return c, false, err
 	}
 	c.leaves(undone)

@@ -148,8 +148,7 @@ func answerOf(reply client.Reply, lost bool, a *app.App) oracle.Answer {
 }
 
 func (o *serialOracle) mentioned(server, text string) {
-	dialects := map[string]effect.Dialect{"mysql": effect.MySQL, "postgres": effect.Postgres}
-	if d, is := dialects[server]; is {
+	if d, sql := effect.DialectOf(server); sql {
 		for _, table := range effect.Relations(text, d) {
 			o.touched[strings.ToLower(table)] = true
 		}

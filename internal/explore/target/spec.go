@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/explore/target/naming"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A Spec describes an exploration.
@@ -68,7 +69,7 @@ type Alone struct {
 	answers []exchange
 	ignored []gates.Template // the commands of Ignored
 	used    []rows.Used
-	doubted *app.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
+	doubted *witness.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
 }
 
 // An exchange is a command and its answer, in full, with names in place of values that differ between runs.

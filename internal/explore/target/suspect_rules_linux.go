@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/oversell/oversell/internal/explore/app"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // suspectRules holds rules with :sold or :failed that were broken before all buyers had come. Such a rule
 // is a mistake in oversell.yaml only if it is also broken after all buyers have come, one after the other.
 type suspectRules struct {
-	atReset *app.Finding // a rule that was broken right after reset; nil: none
-	alone   []Alone      // each may have a rule that is broken after this buyer alone
+	atReset *witness.Finding // a rule that was broken right after reset; nil: none
+	alone   []Alone          // each may have a rule that is broken after this buyer alone
 }
 
 // any reports whether there is such a rule.
@@ -21,9 +21,9 @@ func (d suspectRules) any() bool {
 
 // decide marks each Alone that has a mistaken rule. The list found contains the rules that are broken after the last
 // buyer. The error names a mistaken rule that was broken right after reset.
-func (d suspectRules) decide(found []app.Finding) error {
-	again := func(f *app.Finding) bool {
-		return f != nil && slices.ContainsFunc(found, func(other app.Finding) bool { return other.Query == f.Query })
+func (d suspectRules) decide(found []witness.Finding) error {
+	again := func(f *witness.Finding) bool {
+		return f != nil && slices.ContainsFunc(found, func(other witness.Finding) bool { return other.Query == f.Query })
 	}
 	if again(d.atReset) {
 		return errAtReset(d.atReset)
@@ -36,13 +36,13 @@ func (d suspectRules) decide(found []app.Finding) error {
 	return nil
 }
 
-func errAtReset(f *app.Finding) error {
+func errAtReset(f *witness.Finding) error {
 	return fmt.Errorf("never: %s returns a row right after reset, before any buyer came: correct the query, or let reset make a state in which it returns none", f.Query)
 }
 
 // first returns the first finding with the given value of Finding.Answers; nil if there is none.
-func first(found []app.Finding, answers bool) *app.Finding {
-	if at := slices.IndexFunc(found, func(f app.Finding) bool { return f.Answers == answers }); at >= 0 {
+func first(found []witness.Finding, answers bool) *witness.Finding {
+	if at := slices.IndexFunc(found, func(f witness.Finding) bool { return f.Answers == answers }); at >= 0 {
 		return &found[at]
 	}
 	return nil
@@ -50,7 +50,7 @@ func first(found []app.Finding, answers bool) *app.Finding {
 
 // breaks records that the rule f is broken after the buyer's answer. A buyer with several commands under way
 // at once may race with itself, which is a finding of the search; otherwise the rule is a mistake.
-func (a *Alone) breaks(f *app.Finding) {
+func (a *Alone) breaks(f *witness.Finding) {
 	if a.AtOnce > 1 {
 		a.Races = f.Query
 		return

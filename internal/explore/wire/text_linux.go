@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // LongestText is the maximum length of a shown answer, in characters.
@@ -15,7 +16,7 @@ const LongestText = 80
 type Shown struct {
 	parts []string
 	width int
-	rows  [][]Value
+	rows  [][]witness.Cell
 }
 
 // Add adds a row or a placeholder.
@@ -27,20 +28,20 @@ func (s *Shown) Add(row string) {
 }
 
 // Row adds a row of the server.
-func (s *Shown) Row(row []Value) {
+func (s *Shown) Row(row []witness.Cell) {
 	if s.Full() {
 		return
 	}
 	var cells []string
-	for _, v := range row {
-		cells = append(cells, Cell(v.Column, v.Text))
+	for _, c := range row {
+		cells = append(cells, c.String())
 	}
 	s.Add(strings.Join(cells, " "))
 	s.rows = append(s.rows, row)
 }
 
 // Rows returns the rows that Row has added.
-func (s *Shown) Rows() [][]Value { return s.rows }
+func (s *Shown) Rows() [][]witness.Cell { return s.rows }
 
 // Full reports whether another row would not be shown.
 func (s *Shown) Full() bool { return s.width > LongestText }
@@ -72,15 +73,4 @@ func Readable(value string, cut bool) (string, bool) {
 		value = value[:len(value)-1]
 	}
 	return value, utf8.ValidString(value) && !strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
-}
-
-// Cell returns column=value. It quotes a value that is empty or has spaces.
-func Cell(column, value string) string {
-	if value == "" || strings.ContainsAny(value, " ;\t\r\n") {
-		value = "'" + value + "'"
-	}
-	if column == "" {
-		return value
-	}
-	return column + "=" + value
 }

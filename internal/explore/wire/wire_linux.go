@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A Protocol is a protocol between programs and a server.
@@ -183,12 +184,9 @@ type Answer struct {
 	Made []string
 	// Rows are the first rows of the answer. Unlike Text, they are not cut. Unseen is the number of rows
 	// after these.
-	Rows   [][]Value
+	Rows   [][]witness.Cell
 	Unseen int
 }
-
-// A Value is one column of a row, for people.
-type Value struct{ Column, Text string }
 
 // A Message is one message of the server.
 type Message struct {

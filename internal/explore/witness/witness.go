@@ -81,7 +81,8 @@ type Choice struct {
 
 // A Finding is a broken rule of `never` with its rows, or a way in which the run's end differs from every serial run.
 type Finding struct {
-	Query   string     `json:"query"`            // "" if Title is set
+	Query   string     `json:"query"`            // as written in oversell.yaml; "" if Title is set
+	Answers bool       `json:"-"`                // Query uses :sold or :failed, so it has no meaning before every buyer has an answer
 	Title   string     `json:"title,omitempty"`  // the problem in one line; "": Query returned rows
 	Remedy  string     `json:"remedy,omitempty"` // advice on how to change oversell.yaml if the program is right
 	Columns []string   `json:"columns"`

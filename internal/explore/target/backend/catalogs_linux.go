@@ -116,8 +116,8 @@ func (c Catalogs) Transactions(o *gates.Op) (all []string) {
 	}
 	for _, row := range o.Answer.Rows {
 		for _, cell := range row {
-			if known.Transactions[cell.Column] && effect.WholeNumber.MatchString(cell.Text) {
-				all = append(all, cell.Text)
+			if known.Transactions[cell.Column] && effect.WholeNumber.MatchString(cell.Value) {
+				all = append(all, cell.Value)
 			}
 		}
 	}

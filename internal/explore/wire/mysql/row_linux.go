@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // Types of columns and parameters (MySQL Source Code Documentation, "Column Types").
@@ -183,13 +184,13 @@ func plain(value []byte) string {
 	return text
 }
 
-func named(columns []column, values []string) (all []wire.Value) {
+func named(columns []column, values []string) (all []witness.Cell) {
 	for i, v := range values[:min(len(values), wire.LongestText+1)] {
 		name := ""
 		if i < len(columns) {
 			name = columns[i].name
 		}
-		all = append(all, wire.Value{Column: name, Text: v})
+		all = append(all, witness.Cell{Column: name, Value: v})
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
+	"github.com/oversell/oversell/internal/explore/witness"
 )
 
 // A field is a column of a result.
@@ -125,7 +126,7 @@ func (c *call) row(f frame) {
 		return
 	}
 	fields := c.columns()
-	var cells []wire.Value
+	var cells []witness.Cell
 	for i, v := range m.Values[:min(len(m.Values), wire.LongestText)] {
 		one := field{}
 		if i < len(fields) {
@@ -158,20 +159,20 @@ func (f field) isKey() bool {
 // named id. A shorter value may be a quantity.
 const shortestKey = 4
 
-func (f field) cell(v []byte) wire.Value {
+func (f field) cell(v []byte) witness.Cell {
 	name := f.name
 	if name == "?column?" {
 		name = ""
 	}
 	if v == nil {
-		return wire.Value{Column: name, Text: null}
+		return witness.Cell{Column: name, Value: null}
 	}
 	shown, _ := show(v, f.oid, f.format)
 	text, readable := wire.Readable(shown, true)
 	if !readable {
 		text = fmt.Sprintf("<%d bytes>", len(shown))
 	}
-	return wire.Value{Column: name, Text: text}
+	return witness.Cell{Column: name, Value: text}
 }
 
 // complete reads the end of a statement: CommandComplete, EmptyQueryResponse or PortalSuspended.

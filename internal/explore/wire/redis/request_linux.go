@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
+	"strings"
 )
 
 // maxArguments is the maximum number of arguments in Redis before version 7.
@@ -139,70 +141,37 @@ func appendBulk(raw, text []byte) []byte {
 	return append(append(raw, text...), "\r\n"...)
 }
 
-// split splits an inline command as sdssplitargs of Redis does: "a\x01\n" and 'a\'b' are words. It
-// reports whether the quotes are balanced.
+// inlineWord matches the first word of an inline command, as sdssplitargs of Redis reads it. A word may end
+// with a quotation, which only a space may follow: "a\x01\n" and 'a\'b' are words. The groups are the part
+// without quotes, and the content of the quotation.
+var inlineWord = regexp.MustCompile(`(?s)^([^ \t-\r"']*)(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\+'|\\+[^'\\])*)')?(?:[ \t-\r]|$)`)
+
+// escaped matches a character that is escaped in double quotes.
+var escaped = regexp.MustCompile(`(?s)\\x[0-9a-fA-F]{2}|\\.`)
+
+// split splits an inline command, and reports whether the quotes are balanced.
 func split(line []byte) (words [][]byte, ok bool) {
-	for i := 0; ; {
-		for i < len(line) && isSpace(line[i]) {
-			i++
-		}
-		if i == len(line) {
+	for {
+		if line = bytes.TrimLeft(line, " \t\n\v\f\r"); len(line) == 0 {
 			return words, true
 		}
-		word := []byte{}
-		for i < len(line) && !isSpace(line[i]) {
-			if quote := line[i]; quote == '"' || quote == '\'' {
-				if word, i, ok = quoted(word, line, i); !ok {
-					return nil, false
-				}
-				break
-			}
-			word = append(word, line[i])
-			i++
+		m := inlineWord.FindSubmatch(line)
+		if m == nil {
+			return nil, false
 		}
-		words = append(words, word)
+		word := append([]byte{}, m[1]...)
+		word = append(word, escaped.ReplaceAllFunc(m[2], unescaped)...)
+		words = append(words, append(word, bytes.ReplaceAll(m[3], []byte(`\'`), []byte("'"))...))
+		line = line[len(m[0]):]
 	}
 }
 
-// quoted reads from the quote at i to the end of the quotation, which only a space may follow.
-func quoted(word, line []byte, i int) (_ []byte, after int, ok bool) {
-	quote := line[i]
-	for i++; i < len(line); i++ {
-		c := line[i]
-		switch {
-		case c == quote:
-			return word, i + 1, i+1 == len(line) || isSpace(line[i+1])
-		case c == '\\' && quote == '\'' && i+1 < len(line) && line[i+1] == '\'':
-			i++
-			c = '\''
-		case c == '\\' && quote == '"' && i+1 < len(line):
-			if n, err := strconv.ParseUint(string(line[min(i+2, len(line)):min(i+4, len(line))]), 16, 8); line[i+1] == 'x' && err == nil && i+3 < len(line) {
-				i += 3
-				c = byte(n)
-				break
-			}
-			i++
-			c = unescaped(line[i])
-		}
-		word = append(word, c)
+func unescaped(text []byte) []byte {
+	if n, err := strconv.ParseUint(string(text[2:]), 16, 8); err == nil {
+		return []byte{byte(n)}
 	}
-	return nil, i, false
-}
-
-func unescaped(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
+	if at := strings.IndexByte("nrtba", text[1]); at >= 0 {
+		return []byte{"\n\r\t\b\a"[at]}
 	}
-	return c
+	return text[1:]
 }
-
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

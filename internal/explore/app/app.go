@@ -213,12 +213,16 @@ func parse(text []byte, dir string) (*App, error) {
 	if dir = filepath.Join(dir, f.Folder); filepath.IsAbs(f.Folder) {
 		dir = f.Folder
 	}
-	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != ""}
-	if a.Pauses && f.Pauses != "accepted" {
-		return nil, fmt.Errorf(": pauses: %q; the only value is accepted: you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise", f.Pauses)
-	}
-	if a.Atomic && f.Atomic != "accepted" {
-		return nil, fmt.Errorf(": atomic: %q; the only value is accepted: you vouch that no other write comes between a statement's read and its write; omit the key otherwise", f.Atomic)
+	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != "", OwnHome: f.Home != "", SameHosts: f.Hosts != ""}
+	for _, one := range []struct{ key, value, only, meaning string }{
+		{"pauses", f.Pauses, "accepted", "you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise"},
+		{"atomic", f.Atomic, "accepted", "you vouch that no other write comes between a statement's read and its write; omit the key otherwise"},
+		{"home", f.Home, "own", "an empty HOME for each instance; omit the key for the HOME of shop itself"},
+		{"hosts", f.Hosts, "same", "instances are hosts with one name and equal process ids; omit the key for processes of one host"},
+	} {
+		if one.value != "" && one.value != one.only {
+			return nil, fmt.Errorf(": %s: %q; the only value is %s: %s", one.key, one.value, one.only, one.meaning)
+		}
 	}
 	given := cmp.Or(f.Name, filepath.Base(dir))
 	if a.Name = strings.TrimLeft(strings.Trim(notInNames.ReplaceAllString(given, "-"), "-."), "_-."); !schedule.ProgramName(a.Name) {
@@ -286,14 +290,8 @@ func (a *App) program(f *file) (err error) {
 	if a.IdleWithin, err = limitOf("idle-within", f.IdleWithin); err != nil {
 		return err
 	}
-	if a.OwnHome = f.Home == ownHome; f.Home != "" && !a.OwnHome {
-		return fmt.Errorf("home: %q; the only value is %s: an empty HOME for each instance; omit the key for the HOME of shop itself", f.Home, ownHome)
-	}
 	if a.OwnHome && a.Attach != nil {
 		return errors.New("home and attach cannot be combined: a running program has its HOME already")
-	}
-	if a.SameHosts = f.Hosts == sameHosts; f.Hosts != "" && !a.SameHosts {
-		return fmt.Errorf("hosts: %q; the only value is %s: instances are hosts with one name and equal process ids; omit the key for processes of one host", f.Hosts, sameHosts)
 	}
 	if a.SameHosts && a.Run == nil {
 		return errors.New("hosts needs an instance for each buyer: write `run:` instead of `shared:` or `attach:`")
@@ -312,9 +310,3 @@ func limitOf(key, text string) (time.Duration, error) {
 	}
 	return d, nil
 }
-
-// The values of `home` and `hosts`.
-const (
-	ownHome   = "own"
-	sameHosts = "same"
-)

@@ -422,7 +422,7 @@ func blockedClients(t *testing.T, s *Servers) {
 			break
 		}
 	}
-	must(t, s.Redis().Unblock(ctx, id))
+	must(t, s.Redis().Interrupt(ctx, id))
 	if err := <-ended; err != redis.Nil {
 		t.Errorf("it ends with %v, want nil", err)
 	}

@@ -116,40 +116,38 @@ func (r *Rush) text(w io.Writer, name string) error {
 		}
 		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(c.Verdict)}))
 	}
-	if _, err := fmt.Fprintf(w, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, witness.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{})); err != nil {
-		return err
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, witness.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{}))
+	switch {
+	case r.Why == "":
+	case r.broken():
+		at := slices.IndexFunc(r.Rounds, func(c target.Crowd) bool { return c.Verdict == r.Verdict })
+		fmt.Fprintf(&b, "%s: round %d: %s", r.Verdict, at+1, brokenText(r.Rounds[at]))
+	default:
+		fmt.Fprintf(&b, "%s: %s\n", r.Verdict, r.Why)
 	}
-	if r.Why == "" {
-		return nil
-	}
-	if !r.broken() {
-		_, err := fmt.Fprintf(w, "%s: %s\n", r.Verdict, r.Why)
-		return err
-	}
-	at := slices.IndexFunc(r.Rounds, func(c target.Crowd) bool { return c.Verdict == r.Verdict })
-	if _, err := fmt.Fprintf(w, "%s: round %d: ", r.Verdict, at+1); err != nil {
-		return err
-	}
-	first := r.Rounds[at]
-	if len(first.Findings) == 0 {
-		if _, err := fmt.Fprintln(w, first.Why); err != nil {
-			return err
-		}
-	}
-	for _, f := range first.Findings {
-		if err := f.Text(w); err != nil {
-			return err
-		}
-	}
-	more := ""
-	if first.Undone != "" {
-		more = "; " + first.Undone
-	}
-	if first.Unanswered > 0 {
-		more = fmt.Sprintf("; %d got no answer", first.Unanswered) + more
-	}
-	_, err := fmt.Fprintf(w, "%d of %d buyers were told that they have bought%s\n", first.Sold, first.Buyers, more)
+	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// brokenText describes a burst that broke a rule or had failures.
+func brokenText(c target.Crowd) string {
+	var b strings.Builder
+	if len(c.Findings) == 0 {
+		fmt.Fprintln(&b, c.Why)
+	}
+	for _, f := range c.Findings {
+		_ = f.Text(&b) // writing to b has no error
+	}
+	fmt.Fprintf(&b, "%d of %d buyers were told that they have bought", c.Sold, c.Buyers)
+	if c.Unanswered > 0 {
+		fmt.Fprintf(&b, "; %d got no answer", c.Unanswered)
+	}
+	if c.Undone != "" {
+		b.WriteString("; " + c.Undone)
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 // Document returns the search and the rush for the formats of --report. The parameter `given` has the flags that name the

@@ -2,19 +2,11 @@ package gate
 
 import (
 	"database/sql/driver"
-	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
-
-func rowCount(n int64) string {
-	if n == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", n)
-}
 
 // placeholder matches one placeholder: ?, or $1 in PostgreSQL, where gorm numbers them in order.
 var placeholder = regexp.MustCompile(`\?|\$[0-9]+`)

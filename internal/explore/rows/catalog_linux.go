@@ -26,7 +26,7 @@ type Catalog struct {
 	prints  map[string]*schedule.Footprint
 }
 
-// TablesTimeout limits the queries for the tables: the program may have left a lock on the catalog.
+// TablesTimeout limits the queries for the catalog, on which the program may have left a lock.
 const TablesTimeout = 5 * time.Second
 
 // Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The list never

@@ -209,13 +209,7 @@ func (d *mysqlConnections) Answer(ctx context.Context, s Statement, got *Rows, e
 			Message: "Lock wait timeout exceeded; try restarting transaction",
 		}
 	}
-	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a waiting statement. The server would roll back at an unpredictable time after the wait, so
-		// end the connection now. Other clients cannot see the difference.
-		s.Conn.Abandon()
-		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
-	}
-	return got, err
+	return endIfHungUp(ctx, d, s, got, err)
 }
 
 func isMySQL(err error, number uint16) bool {

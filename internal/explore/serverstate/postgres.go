@@ -210,13 +210,7 @@ func (d *postgresConnections) Answer(ctx context.Context, s Statement, got *Rows
 			return nil, &pgconn.PgError{Severity: "ERROR", Code: errLockNotAvailable, Message: "canceling statement due to lock timeout"}
 		}
 	}
-	if err != nil && ctx.Err() != nil {
-		// The driver has hung up on a waiting statement. The server notices that at an unpredictable time, so end the
-		// connection now. Other clients cannot see the difference.
-		s.Conn.Abandon()
-		return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
-	}
-	return got, err
+	return endIfHungUp(ctx, d, s, got, err)
 }
 
 func isPostgres(err error, code string) bool {

@@ -169,7 +169,7 @@ func (k Keyspace) Gone(ctx context.Context, id int64) (bool, error) {
 	return !strings.Contains("\n"+list, fmt.Sprintf("\nid=%d ", id)), err
 }
 
-// Unblock ends a client's wait, like a time-out.
-func (k Keyspace) Unblock(ctx context.Context, id int64) error {
+// Interrupt ends a client's wait, like a time-out.
+func (k Keyspace) Interrupt(ctx context.Context, id int64) error {
 	return k.client.ClientUnblock(ctx, id).Err()
 }

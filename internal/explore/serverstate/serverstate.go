@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -141,6 +142,16 @@ func connectionID(ctx context.Context, conn driver.Conn, query string) (int64, e
 	var id sql.NullInt64
 	err = id.Scan(kept.values[0][0])
 	return id.Int64, err
+}
+
+// endIfHungUp ends the connection if the driver has hung up on a waiting statement. The server would notice that, and
+// roll back, at an unpredictable time. Other clients cannot see the difference.
+func endIfHungUp(ctx context.Context, d Connections, s Statement, got *Rows, err error) (*Rows, error) {
+	if err == nil || ctx.Err() == nil {
+		return got, err
+	}
+	s.Conn.Abandon()
+	return nil, errors.Join(err, d.End(context.WithoutCancel(ctx), s.Conn))
 }
 
 // untilGone waits until a connection has ended. It sleeps between queries: on one processor, queries without a pause

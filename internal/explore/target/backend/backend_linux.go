@@ -30,8 +30,8 @@ import (
 
 // A Backend is one of the user's servers, queried over a connection of its own.
 type Backend interface {
-	// Joined records that a program has logged in. The server's number for the connection is id.
-	Joined(id int64)
+	// Adopt records that a program has logged in. The server's number for the connection is id.
+	Adopt(id int64)
 	// Waiting returns the connections whose command waits for another connection. The caller sets named to true if one
 	// of the commands asks for a named lock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
@@ -136,12 +136,6 @@ func (c connection) ID() int64    { return int64(c) }
 func (c connection) Abandon()     {}
 func (c connection) Close() error { return nil }
 
-func (s sqlServer) Joined(id int64) { s.Adopt(id) }
-
-func (s sqlServer) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
-	return s.Connections.Waiting(ctx, named)
-}
-
 // Granted asks only MySQL. PostgreSQL reports waits for advisory locks in Waiting.
 func (s sqlServer) Granted(ctx context.Context, o *gates.Op) (bool, error) {
 	locks, ok := s.Connections.(interface {
@@ -209,17 +203,13 @@ func (sqlServer) After(context.Context) error { return nil }
 
 type redisBackend struct{ serverstate.Keyspace }
 
-func (redisBackend) Joined(int64) {}
+func (redisBackend) Adopt(int64) {}
 
 func (s redisBackend) Waiting(ctx context.Context, _ bool) (map[int64]bool, error) {
 	return s.Blocked(ctx)
 }
 
 func (redisBackend) Granted(context.Context, *gates.Op) (bool, error) { return false, nil }
-
-func (s redisBackend) Gone(ctx context.Context, id int64) (bool, error) {
-	return s.Keyspace.Gone(ctx, id)
-}
 
 // End waits until the server has seen that a connection was closed. The server notices this when it is idle, and then
 // drops the connection's blocked command.
@@ -236,8 +226,6 @@ func (s redisBackend) End(ctx context.Context, id int64) error {
 		}
 	}
 }
-
-func (s redisBackend) Interrupt(ctx context.Context, id int64) error { return s.Unblock(ctx, id) }
 
 // Held returns nothing: in Redis no key belongs to a connection.
 func (redisBackend) Held(context.Context) (map[int64][]string, error) { return nil, nil }

@@ -5,10 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/effect"
+	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/load/pulse"
@@ -23,15 +23,12 @@ func NewCatalogs() Catalogs {
 	return Catalogs{"mysql": {}, "postgres": {}}
 }
 
-// catalogTimeout bounds the queries for the code, since a program may have left a lock on the catalog.
-const catalogTimeout = 5 * time.Second
-
 // Read reads the code of the databases. If that fails, the earlier code remains. If there is none, any statement may
 // run any code.
 func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
 	for protocol, to := range c {
 		if db := servers.SQL(protocol); db != nil {
-			bounded, cancel := pulse.WithTimeout(ctx, catalogTimeout)
+			bounded, cancel := pulse.WithTimeout(ctx, rows.TablesTimeout)
 			found, err := serverstate.ReadCatalog(bounded, db, protocol)
 			if err == nil {
 				to.Store(found)

@@ -158,21 +158,17 @@ func (n *namer) text(text string) string {
 // Seen replaces the values in a text by their names, and names no new ones, so that an observed run numbers
 // its values like any other run. A value without a name becomes <>.
 func (n *Names) Seen(text string) string {
-	return n.replaced(text, func(v string) string {
-		if name, ok := n.known[v]; ok {
-			return name
-		}
-		return "<>"
-	})
+	return n.replaced(text, n.nameOf)
 }
+
+func (n *Names) nameOf(v string) string { return cmp.Or(n.known[v], "<>") }
 
 // Known implements rows.Names.
 func (n *Names) Known(value string) string { return n.known[value] }
 
 // Masked implements rows.Names. It replaces the values in a statement like Shown, without naming new ones.
 func (n *Names) Masked(statement string) string {
-	name := func(v string) string { return cmp.Or(n.known[v], "<>") }
-	return n.varying.mask(PlaceOf(statement, ""), n.replaced(statement, name), name)
+	return n.varying.mask(PlaceOf(statement, ""), n.replaced(statement, n.nameOf), n.nameOf)
 }
 
 // replaced replaces each value that looks random by the result of name, and each known value by its name.

@@ -37,7 +37,7 @@ func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error)
 func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	flying := w.Gates.Table.Now().Flying
 	for _, c := range w.Gates.Connections.InOrder() { // a command that waits for one of these connections waits for a buyer
-		w.Backends.Of(c).Joined(c.ID)
+		w.Backends.Of(c).Adopt(c.ID)
 	}
 	if len(flying) == 0 {
 		return true, nil

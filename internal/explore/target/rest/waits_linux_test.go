@@ -34,7 +34,7 @@ func (bytewise) TimedOut(_ *wire.Command, raw []byte) []byte { return raw }
 // A slow backend reports that connection 7 waits, and never notices that its wait was ended.
 type slow struct{ backend.Backend }
 
-func (slow) Joined(int64) {}
+func (slow) Adopt(int64) {}
 
 func (slow) Waiting(context.Context, bool) (map[int64]bool, error) {
 	return map[int64]bool{7: true}, nil

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/effect"
@@ -29,14 +30,12 @@ func (s *session) TimedOut(current *wire.Command, raw []byte) []byte {
 	case !killed:
 		return raw
 	}
-	out := appendError(clip(raw, last.at), last.sequence, errorLockWait, "HY000", "Lock wait timeout exceeded; try restarting transaction")
+	out := appendError(bytes.Clone(raw[:last.at]), last.sequence, errorLockWait, "HY000", "Lock wait timeout exceeded; try restarting transaction")
 	var a answer
 	_, _ = a.feed(split(out[last.at:])[0].payload, len(out)-last.at-4)
 	current.Answer = wire.Answer{Raw: out, Text: a.text(""), Failed: true}
 	return out
 }
-
-func clip(raw []byte, n int) []byte { return append([]byte(nil), raw[:n]...) }
 
 // A packet is one packet of a complete answer.
 type packet struct {
@@ -83,22 +82,22 @@ func gotNoLock(current *wire.Command, raw []byte, packets []packet, killed, bina
 		return nil // the GET_LOCK got its lock, or this is another statement
 	case !killed:
 		row := packets[rowAt]
-		out = appendPacket(clip(raw, row.at), row.sequence, zeroRow(a.columns[0], binary))
+		out = appendPacket(bytes.Clone(raw[:row.at]), row.sequence, zeroRow(a.columns[0], binary))
 		out = append(out, raw[row.at+4+len(row.payload):]...)
 		name = a.columns[0].name
 	case !asked: // DO GET_LOCK
-		out = appendPacket(clip(raw, last.at), last.sequence, []byte{0, 0, 0, status[3], status[4], 0, 0})
+		out = appendPacket(bytes.Clone(raw[:last.at]), last.sequence, []byte{0, 0, 0, status[3], status[4], 0, 0})
 		current.Answer = wire.Answer{Raw: out, Text: "ok"}
 		return out
 	case len(a.columns) == 1:
-		out = appendPacket(clip(raw, last.at), last.sequence, zeroRow(a.columns[0], binary))
+		out = appendPacket(bytes.Clone(raw[:last.at]), last.sequence, zeroRow(a.columns[0], binary))
 		out = appendPacket(out, last.sequence+1, status)
 		name = a.columns[0].name
 	case len(a.columns) > 1:
 		return nil
 	default: // the error came before the columns
 		name = strings.TrimSpace(strings.TrimPrefix(current.Text, current.Text[:len("SELECT")]))
-		out = appendPacket(clip(raw, last.at), last.sequence, []byte{1})
+		out = appendPacket(bytes.Clone(raw[:last.at]), last.sequence, []byte{1})
 		out = appendPacket(out, last.sequence+1, lockColumn(name))
 		out = appendPacket(out, last.sequence+2, status)
 		out = appendPacket(out, last.sequence+3, zeroRow(column{kind: typeLong}, binary))

@@ -193,7 +193,7 @@ func (c *call) complete(f frame) {
 		switch {
 		case c.result.rows > 0:
 		case n > 0: // CREATE TABLE AS
-			a.shown.Add(rowCount(n))
+			a.shown.Add(witness.Count(int(n), "row"))
 		default:
 			a.shown.Add("no row")
 			a.failed = true
@@ -206,7 +206,7 @@ func (c *call) complete(f frame) {
 			a.made = append(a.made, c.result.ids...)
 		}
 	case "COPY":
-		a.shown.Add(rowCount(n))
+		a.shown.Add(witness.Count(int(n), "row"))
 		a.changed = a.changed || !c.result.out || strings.Contains(says.upper, "(")
 	case "ROLLBACK":
 		a.changed = true
@@ -225,13 +225,6 @@ func (c *call) complete(f frame) {
 		a.changed = true
 		a.shown.Add("ok")
 	}
-}
-
-func rowCount(n int64) string {
-	if n == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", n)
 }
 
 // tagOf returns the tag of a CommandComplete without its numbers, and the last number.

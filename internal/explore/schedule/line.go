@@ -32,21 +32,26 @@ type Schedule struct {
 
 // Head describes the strategy, the buyers and the stock, for an error message.
 func (s Schedule) Head() string {
-	text := fmt.Sprintf("%s with %d buyers and stock %d", s.Strategy, s.Buyers, s.Stock)
-	if units := s.Units.String(); units != "1" {
-		text += fmt.Sprintf(" and orders of %s units", units)
+	return fmt.Sprintf("%s with %d buyers and stock %d%s", s.Strategy, s.Buyers, s.Stock,
+		s.options(" and orders of %s units", " and the stock in %d parts", " in one process", " under one Idempotency-Key", " and --overlap"))
+}
+
+// options describes what differs from the usual schedule.
+func (s Schedule) options(units, parts, shared, oneKey, overlap string) (text string) {
+	if u := s.Units.String(); u != "1" {
+		text += fmt.Sprintf(units, u)
 	}
 	if s.Parts > 0 {
-		text += fmt.Sprintf(" and the stock in %d parts", s.Parts)
+		text += fmt.Sprintf(parts, s.Parts)
 	}
 	if s.Shared {
-		text += " in one process"
+		text += shared
 	}
 	if s.OneKey {
-		text += " under one Idempotency-Key"
+		text += oneKey
 	}
 	if s.Overlap {
-		text += " and --overlap"
+		text += overlap
 	}
 	return text
 }
@@ -74,22 +79,7 @@ func (s Schedule) String() string {
 		parts = append(parts, part)
 		i = n
 	}
-	options := ""
-	if units := s.Units.String(); units != "1" {
-		options += ":u" + units
-	}
-	if s.Parts > 0 {
-		options += fmt.Sprintf(":p%d", s.Parts)
-	}
-	if s.Shared {
-		options += ":shared"
-	}
-	if s.OneKey {
-		options += ":key"
-	}
-	if s.Overlap {
-		options += ":overlap"
-	}
+	options := s.options(":u%s", ":p%d", ":shared", ":key", ":overlap")
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,8 @@ func TestState(t *testing.T) {
 		{"keys that a command names besides the first", []explore.Event{explore.Crash}, byOtherKeys},
 		{"whether a watched key has changed and is the same again", []explore.Event{explore.Crash}, byWatch},
 		{"a watchdog that is due since nobody could move", []explore.Event{explore.Expire}, byTimePassed},
+		{"whether a lock was freed or its lease expired", []explore.Event{explore.Raise}, byFreed},
+		{"which buyer has hung up", []explore.Event{explore.Disconnect}, byGone},
 	} {
 		t.Run(c.decidesBy, func(t *testing.T) {
 			config := exploretest.Config(e, lockstrategy.Entry{
@@ -70,6 +73,9 @@ func TestState(t *testing.T) {
 				New: func(d lockstrategy.Deps) purchase.Strategy { return &planted{deps: d, buy: c.buy} },
 			})
 			config.Events, config.Stock = c.events, 2
+			if slices.Contains(c.events, explore.Disconnect) {
+				config.Units = explore.Units{1, 3} // the refusal of the second buyer is right
+			}
 			if !tier.Soaking() {
 				config.Bound = 2
 			}
@@ -340,23 +346,52 @@ func byWatch(ctx context.Context, s *planted, o purchase.Order) (purchase.Receip
 	return s.sell(ctx, o, err == nil)
 }
 
+// byFreed frees its lock after an error, except after an error in its sale. In both cases the other buyer then
+// gets the lock, but only one of them is a violation.
+func byFreed(ctx context.Context, s *planted, o purchase.Order) (receipt purchase.Receipt, err error) {
+	const key = "planted:freed"
+	if err := s.lock(ctx, key, o); err != nil {
+		return receipt, err
+	}
+	db := s.deps.DB.WithContext(ctx).Session(&gorm.Session{SkipDefaultTransaction: true})
+	if err = db.Exec("SELECT 1").Error; err == nil {
+		if receipt, err = s.sell(ctx, o, true); err != nil {
+			return receipt, err
+		}
+	}
+	return receipt, errors.Join(err, s.deps.Redis.Del(ctx, key).Err())
+}
+
+// byGone refuses every buyer. A buyer that has hung up never learns that.
+func byGone(ctx context.Context, s *planted, _ purchase.Order) (purchase.Receipt, error) {
+	for range 2 {
+		if err := s.deps.Redis.Get(context.WithoutCancel(ctx), "planted:other").Err(); !errors.Is(err, redis.Nil) {
+			return purchase.Receipt{}, err
+		}
+	}
+	return purchase.Receipt{}, purchase.ErrSoldOut
+}
+
+// lock takes a lock for an hour. It polls until the lock is free.
+func (s *planted) lock(ctx context.Context, key string, o purchase.Order) error {
+	for {
+		taken, err := s.deps.Redis.SetNX(ctx, key, o.Purchaser, time.Hour).Result()
+		switch {
+		case ctx.Err() != nil:
+			return purchase.ErrBusy
+		case err != nil || taken:
+			return err
+		}
+		s.deps.Pause(ctx, 0)
+	}
+}
+
 // byTimePassed takes a lock with a watchdog and the database's write lock, in another order for each buyer. If each buyer
 // has one of them, both are blocked until time passes.
 func byTimePassed(ctx context.Context, s *planted, o purchase.Order) (purchase.Receipt, error) {
 	const key = "planted:watched"
-	lock := func() error {
-		for {
-			taken, err := s.deps.Redis.SetNX(ctx, key, o.Purchaser, time.Hour).Result()
-			if err != nil || taken {
-				return err
-			}
-			if s.deps.Pause(ctx, 0); ctx.Err() != nil {
-				return purchase.ErrBusy
-			}
-		}
-	}
 	if !second(o) {
-		if err := lock(); err != nil {
+		if err := s.lock(ctx, key, o); err != nil {
 			return purchase.Receipt{}, err
 		}
 		timer := s.deps.Renewal(ctx, time.Minute, func(ctx context.Context) { s.deps.Redis.PExpire(ctx, key, time.Hour) })
@@ -368,6 +403,6 @@ func byTimePassed(ctx context.Context, s *planted, o purchase.Order) (purchase.R
 		if err := tx.Exec("UPDATE product SET version = 1 WHERE name = ?", o.Product).Error; err != nil {
 			return err
 		}
-		return lock()
+		return s.lock(ctx, key, o)
 	}))
 }

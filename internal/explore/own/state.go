@@ -165,7 +165,8 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 			fmt.Fprintf(&s, "%s %s %q %t %d\n", server.Name, key.Name, k.exact(0, key.Value), key.TTL > 0, thirds)
 		}
 	}
-	fmt.Fprintf(&s, "%d %v %v %v %v\n", k.r.x.clock.ahead.Load(), k.r.conductor.Happened(), k.r.passing.phase, k.r.passing.renewed, k.r.passing.woken)
+	passing := k.r.passing
+	fmt.Fprintf(&s, "%d %v %v %v %v %v\n", k.r.x.clock.ahead.Load(), k.r.conductor.Happened(), passing.phase, passing.renewed, passing.woken, passing.ranOut)
 	fmt.Fprintf(&s, "%v %v %v %v\n", k.r.owners, k.r.named, k.r.touched, k.r.restocked)
 	for _, b := range k.r.buyers {
 		s.WriteString(k.stateOf(b) + "\n")
@@ -179,7 +180,7 @@ func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 func (k *knowledge) stateOf(b *buyer) string {
 	answer := ""
 	if b.over && (!b.crashed || b.answered) {
-		answer = fmt.Sprintf("%s %d %t", purchase.OutcomeOf(b.err), slices.Index(k.books.ids, b.receipt.ID), b.refused)
+		answer = fmt.Sprintf("%s %d %t %t", purchase.OutcomeOf(b.err), slices.Index(k.books.ids, b.receipt.ID), b.refused, b.gone)
 	}
 	switch {
 	case b.crashed:

@@ -45,6 +45,7 @@ func (a account) note(e report) error {
 		b.resting = true
 	case returned:
 		b.over = true
+		a.r.rest.severalAtOnce = a.r.rest.severalAtOnce || len(a.r.dogs.armed(b)) > 0 // the end of its context may stop the watchdog
 	}
 	return nil
 }

@@ -1,9 +1,13 @@
 package own_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/oversell/oversell/internal/engine/enginetest"
 	"github.com/oversell/oversell/internal/explore"
@@ -11,6 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
+	"github.com/oversell/oversell/internal/purchase"
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
 )
@@ -60,4 +65,45 @@ func TestKeepsControl(t *testing.T) {
 	if strategies < 24 {
 		t.Errorf("only %d strategies", strategies)
 	}
+}
+
+// TestWatchdogStops: a watchdog that stops at the end of the buyer's context is never due after Buy has returned.
+func TestWatchdogStops(t *testing.T) {
+	entry := lockstrategy.Entry{Name: "planted", Needs: []lockstrategy.Need{lockstrategy.NeedsRedis}, New: func(d lockstrategy.Deps) purchase.Strategy {
+		return forgotten{d}
+	}}
+	x, err := own.New(t.Context(), own.Spec{
+		Engine: enginetest.Embedded(t), Strategy: entry, Buyers: 2, Stock: 1, Product: "explored", Events: []explore.Event{explore.Renew},
+	})
+	require.NoError(t, err)
+	defer x.Close()
+	due := map[bool]int{} // points at which buyer 1's watchdog is due, by whether its Buy has returned
+	_, err = x.Run(t.Context(), func(p *schedule.Point) (string, error) {
+		ofFirst := func(c schedule.Choice) bool { return c.Buyer == 1 && c.Command() }
+		if _, is := schedule.Find(p.Choices, "renew1"); is {
+			due[!slices.ContainsFunc(p.Choices, ofFirst)]++
+		}
+		return p.FirstMove(), nil
+	}, false)
+	require.NoError(t, err)
+	if due[false] == 0 || due[true] > 0 {
+		t.Errorf("the watchdog is due at %d points before Buy has returned, and at %d later", due[false], due[true])
+	}
+}
+
+// forgotten leaves it to the end of the buyer's context to stop the watchdog. That takes a moment.
+type forgotten struct{ deps lockstrategy.Deps }
+
+func (s forgotten) Buy(ctx context.Context, _ purchase.Order) (receipt purchase.Receipt, err error) {
+	timer := s.deps.Renewal(ctx, time.Hour, func(context.Context) {})
+	context.AfterFunc(ctx, func() {
+		for range 1000 {
+			runtime.Gosched()
+		}
+		timer.Stop()
+	})
+	if err := s.deps.Redis.Set(ctx, "planted:held", "1", 0).Err(); err != nil {
+		return receipt, err
+	}
+	return receipt, purchase.ErrSoldOut
 }

@@ -478,6 +478,19 @@ func parallelly(r *rand.Rand) *little {
 	return l
 }
 
+// threeBuyers returns a random program of three buyers with one thread each.
+func threeBuyers(r *rand.Rand) *little {
+	l := &little{}
+	for range 3 {
+		var commands []command
+		for range 1 + r.IntN(3) {
+			commands = append(commands, command{[]string{"read", "read", "write", "add"}[r.IntN(4)], "b", []string{"x", "y", "z"}[r.IntN(3)]})
+		}
+		l.buyers = append(l.buyers, [][]command{commands})
+	}
+	return l
+}
+
 // atMost reports whether the program has at most n schedules if no command waits.
 func (l *little) atMost(n float64) bool {
 	orders, commands := 1.0, len(l.events)

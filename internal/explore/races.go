@@ -9,9 +9,10 @@ import (
 // With sleep sets alone, the search runs a branch at every point where another buyer could have continued, and may
 // notice only at the end of the run that the run shows nothing new. In a program with hundreds of commands, such runs
 // would take nearly all the time. So for such a program the search follows races (Flanagan and Godefroid, "Dynamic
-// Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps of two buyers that do not
-// commute, and whose order no other step forces. For each race, the search adds a branch in which the second buyer
-// continues before the first step.
+// Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps that do not commute, and
+// whose order no other step forces. For each race, the search adds a branch that leads to the second step without the
+// first. It begins with the first step between them that the first step does not force to come later. With another step,
+// the branch could begin with a sleeping choice (Abdulla et al., "Optimal Dynamic Partial Order Reduction", POPL 2014).
 //
 // For each step, Flanagan and Godefroid consider only the last earlier step that races with it. The function races
 // considers all of them, and also the commands that still wait at the gates at the end. This can only add branches.
@@ -29,21 +30,20 @@ func (w *walk) races() {
 	executed := len(steps)
 	steps = append(steps, w.now.choices...) // at the end of a run, these can only be sleeping commands
 	pasts := make([]past, executed)
-	last := map[int]int{} // the last step of each buyer
 	for j, step := range steps {
 		at := min(j, executed)
-		previous, has := last[step.Buyer]
+		run := append(steps[:at:at], step)
 		known := past{}
-		if has {
-			known = slices.Clone(pasts[previous])
+		if before := cause(run); before >= 0 {
+			known = pasts[before]
 		}
 		all := slices.Clone(known)
 		for i := at - 1; i >= 0; i-- {
 			if w.commutes(path[i], path[at], steps[i], step) {
 				continue
 			}
-			if step.Command() && steps[i].Buyer != step.Buyer && !known.has(i) {
-				w.race(path[i], step.Buyer)
+			if step.Command() && !known.has(i) {
+				w.race(path[i], firstFree(run, pasts, i))
 			}
 			if !all.has(i) {
 				all = all.union(pasts[i])
@@ -51,9 +51,31 @@ func (w *walk) races() {
 		}
 		if j < executed {
 			pasts[j] = all.union(past{}.add(j))
-			last[step.Buyer] = j
 		}
 	}
+}
+
+// cause returns the index of the step that had to happen before the last of the steps came to its gate; -1: none. It is
+// the step before it of the same buyer.
+func cause(steps []*schedule.Choice) int {
+	i, step := len(steps)-2, steps[len(steps)-1]
+	for i >= 0 && steps[i].Buyer != step.Buyer {
+		i--
+	}
+	return i
+}
+
+// firstFree returns the first of the steps after step i that step i does not force to come later, or the last step. If
+// an equal step comes before it, that may not be the same command, and firstFree returns nil.
+func firstFree(steps []*schedule.Choice, pasts []past, i int) *schedule.Choice {
+	k := i + 1
+	for k < len(steps)-1 && pasts[k].has(i) {
+		k++
+	}
+	if slices.Contains(steps[i:k], steps[k]) {
+		return nil
+	}
+	return steps[k]
 }
 
 // commutes reports whether the steps a and b of a run, taken at the nodes one and other, commute.
@@ -61,20 +83,26 @@ func (w *walk) commutes(one, other *node, a, b *schedule.Choice) bool {
 	return !one.mixed && !other.mixed && independent(a, b)
 }
 
-// race adds a branch in which the buyer continues at node n, unless there is one. If the buyer cannot continue
-// there, it adds branches for all buyers that can.
-func (w *walk) race(n *node, buyer int) {
-	theirs := func(c *schedule.Choice) bool { return c.Command() && c.Buyer == buyer }
-	wanted := theirs
-	if !slices.ContainsFunc(n.choices, theirs) {
-		wanted = (*schedule.Choice).Command
-	}
-	for _, c := range n.awake() {
-		if wanted(c) && !slices.Contains(n.taken, c) {
+// race adds branches at node n that begin with the given step, unless there are any.
+func (w *walk) race(n *node, first *schedule.Choice) {
+	for _, c := range n.beginning(first) {
+		if !slices.Contains(n.taken, c) {
 			n.taken = append(n.taken, c)
 			w.frontier.push(n.cost+n.price(n.last, c), branch{at: n, choice: c})
 		}
 	}
+}
+
+// beginning returns the choices of n that must become branches if the given choice does: that choice, the other choices of
+// its buyer that do not commute with it, and the events. If it is not a choice of n, all choices must. Sleeping choices are
+// left out.
+func (n *node) beginning(first *schedule.Choice) []*schedule.Choice {
+	if !slices.Contains(n.choices, first) {
+		return n.awake()
+	}
+	return slices.DeleteFunc(n.awake(), func(c *schedule.Choice) bool {
+		return c.Command() && c != first && (c.Buyer != first.Buyer || !n.mixed && independent(c, first))
+	})
 }
 
 // A past is the set of steps that had to happen before a given step of a run.

@@ -20,27 +20,28 @@ func TestReduce(t *testing.T) {
 	}
 	named := func(c command) string { return c.name }
 	for _, c := range []struct {
-		name     string
-		lie      func(*little)
-		wrong    bool
-		parallel bool // the programs have two transactions at once
+		name   string
+		lie    func(*little)
+		wrong  bool
+		random func(*rand.Rand) *little // programs with several threads; nil: randomly
 	}{
-		{"as it is", func(*little) {}, false, false},
-		{"writes said to be reads", func(l *little) { l.lies = true }, true, false},
-		{"answers of two servers said not to meet", func(l *little) { l.unmixed = true }, true, false},
-		{"races", func(l *little) { l.races = true }, false, false},
-		{"races and rows", func(l *little) { l.races, l.rows = true, named }, false, false},
-		{"rows without races", func(l *little) { l.rows = named }, false, false},
-		{"a row said to be another", func(l *little) { l.races, l.rows = true, command.String }, true, false},
-		{"two transactions at once", func(l *little) { l.races, l.rows = true, named }, false, true},
-		{"the locks of a transaction left out", func(l *little) { l.races, l.rows, l.unheld = true, named, true }, true, true},
-		{"answers of two transactions said not to meet", func(l *little) { l.races, l.rows, l.unmixed = true, named, true }, true, true},
+		{"as it is", func(*little) {}, false, nil},
+		{"writes said to be reads", func(l *little) { l.lies = true }, true, nil},
+		{"answers of two servers said not to meet", func(l *little) { l.unmixed = true }, true, nil},
+		{"races", func(l *little) { l.races = true }, false, nil},
+		{"races and rows", func(l *little) { l.races, l.rows = true, named }, false, nil},
+		{"rows without races", func(l *little) { l.rows = named }, false, nil},
+		{"races and rows of three buyers", func(l *little) { l.races, l.rows = true, named }, false, threeBuyers},
+		{"a row said to be another", func(l *little) { l.races, l.rows = true, command.String }, true, nil},
+		{"two transactions at once", func(l *little) { l.races, l.rows = true, named }, false, parallelly},
+		{"the locks of a transaction left out", func(l *little) { l.races, l.rows, l.unheld = true, named, true }, true, parallelly},
+		{"answers of two transactions said not to meet", func(l *little) { l.races, l.rows, l.unmixed = true, named, true }, true, parallelly},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			programs, fewer, all, reduced, wrong := 0, 0, 0, 0, 0
 			enough, random, most := enough, randomly, 100.0
-			if c.parallel {
-				enough, random, most = enough/8, parallelly, 1700
+			if c.random != nil {
+				enough, random, most = enough/8, c.random, 1700
 			}
 			for seed := uint64(0); programs < enough && (!c.wrong || wrong == 0); seed++ {
 				full, less := random(rand.New(rand.NewPCG(seed, 16))), random(rand.New(rand.NewPCG(seed, 16)))

@@ -99,7 +99,7 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 }
 
 // open adds a new node. It returns the choice that the run makes now; the others become branches. If n.races is set,
-// commands of other buyers become branches only for a race, see races.go. It returns nil at the end of a schedule, or
+// other commands become branches only for a race, see races.go. It returns nil at the end of a schedule, or
 // if only sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
@@ -111,8 +111,7 @@ func (w *walk) open(n *node) (first *schedule.Choice) {
 	}
 	n.taken = ordered
 	if n.races {
-		others := func(c *schedule.Choice) bool { return c.Command() && c.Buyer != ordered[0].Buyer }
-		n.taken = slices.DeleteFunc(slices.Clone(ordered), others)
+		n.taken = n.beginning(ordered[0])
 	}
 	for _, c := range slices.Backward(n.taken[1:]) {
 		w.found = append(w.found, found{branch{at: n, choice: c}, n.cost + n.price(n.last, c)})

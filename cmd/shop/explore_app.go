@@ -219,7 +219,7 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	config = o.Config
 	config.OfStrategy, config.Overlap = explore.OfStrategy{}, false
 	config.OfProgram = explore.OfProgram{
-		Program: p.Name, Again: o.app.command(), Split: o.Overlap, Reduce: !o.Full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses,
+		Program: p.Name, Again: o.app.command(), Split: o.Overlap, Reduce: !o.Full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses, AnyOrder: p.AnyOrder,
 	}
 	config.Buyers, config.Events, config.Shared = len(p.Buyers), events, p.Shared != "" || p.Attach != nil
 	return config, nil

@@ -71,7 +71,7 @@ func (o *scanOptions) run(c *cobra.Command) error {
 	progress := newProgress(c.ErrOrStderr())
 	config := scan.Config{
 		Search: explore.Config{
-			OfProgram: explore.OfProgram{Program: a.Name, Again: command, Reduce: true, Tries: target.DefaultTries, Ignore: a.Ignore.Entries, Atomic: a.Atomic, ShortPauses: a.Pauses},
+			OfProgram: explore.OfProgram{Program: a.Name, Again: command, Reduce: true, Tries: target.DefaultTries, Ignore: a.Ignore.Entries, Atomic: a.Atomic, ShortPauses: a.Pauses, AnyOrder: a.AnyOrder},
 			Buyers:    2, Bound: -1, Shared: a.Shared != "" || a.Attach != nil,
 		},
 		Budget: o.budget, Save: o.save, Progress: progress.show,

@@ -32,6 +32,9 @@ type little struct {
 	unmixed  bool                                // Point.Mixed is never set
 	unheld   bool                                // footprints do not include the locks of the transaction
 	races    bool                                // the search follows races
+	apart    bool                                // a buyer's threads know only their own answers until they join
+	anyOrder bool                                // schedule.Choice.AnyOrder of every command
+	pool     int                                 // number of commands that a buyer has under way at most; 0: no limit
 	rows     func(command) string                // the row that a command uses, for its footprint; nil: no footprints
 	trouble  func(*world, *schedule.Point) error // called before each choice; may be nil
 	judged   string                              // changes of this name at server a are judged by a rule
@@ -59,7 +62,8 @@ type world struct {
 	holder  map[string]*thread
 	queue   map[string][]*thread
 	threads []*thread
-	answers map[int][]string // by buyer
+	sends   map[int][]*thread // by buyer: the threads with a command, in the order in which they want a connection
+	answers map[int][]string  // by buyer
 	tokens  []string
 	steps   []witness.Step
 }
@@ -72,6 +76,7 @@ type thread struct {
 	changes map[string]int // by row: the new values of its transaction
 	uses    schedule.Footprint
 	failed  bool // its transaction has failed
+	joined  bool // it has waited for the buyer's other threads
 }
 
 func (l *little) Stated() bool { return false }
@@ -80,7 +85,7 @@ func (l *little) Stated() bool { return false }
 func (l *little) Anew() { l.kept = false }
 
 func (l *little) begin() *world {
-	w := &world{l: l, values: map[string]int{}, holder: map[string]*thread{}, queue: map[string][]*thread{}, answers: map[int][]string{}}
+	w := &world{l: l, values: map[string]int{}, holder: map[string]*thread{}, queue: map[string][]*thread{}, sends: map[int][]*thread{}, answers: map[int][]string{}}
 	for b, threads := range l.buyers {
 		for i, commands := range threads {
 			t := &thread{buyer: b + 1, token: fmt.Sprint(b + 1), left: slices.Clone(commands)}
@@ -129,9 +134,9 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 		for len(t.left) > 0 && t.left[0].do == "join" && !slices.ContainsFunc(w.threads, func(other *thread) bool {
 			return other != t && other.buyer == t.buyer && (other.waits != "" || len(other.left) > 0)
 		}) {
-			t.left = t.left[1:]
+			t.left, t.joined = t.left[1:], true
 		}
-		if t.waits != "" || len(t.left) == 0 || t.left[0].do == "join" {
+		if t.waits != "" || len(t.left) == 0 || t.left[0].do == "join" || !w.connects(t) {
 			continue
 		}
 		c := t.left[0]
@@ -142,9 +147,17 @@ func (w *world) Moves(ctx context.Context) (all []move, _ error) {
 		case c.do == "read" || c.do == "maybe" || c.do == "see" || w.l.lies:
 			effect = schedule.Reads
 		}
-		all = append(all, move{Command: t, Choice: schedule.Choice{Footprint: w.l.footprint(t, c), Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
+		all = append(all, move{Command: t, Choice: schedule.Choice{Footprint: w.l.footprint(t, c), Token: t.token, Name: c.String(), Touches: c.server, Buyer: t.buyer, Effect: effect, AnyOrder: w.l.anyOrder, Judged: effect == schedule.Writes && c.server == "a" && c.name == w.l.judged}})
 	}
 	return all, ctx.Err()
+}
+
+// connects reports whether the thread has a connection of its buyer's pool for its next command.
+func (w *world) connects(t *thread) bool {
+	if !slices.Contains(w.sends[t.buyer], t) {
+		w.sends[t.buyer] = append(w.sends[t.buyer], t)
+	}
+	return w.l.pool == 0 || slices.Index(w.sends[t.buyer], t) < w.l.pool
 }
 
 // footprints holds the pointer that equal footprints share.
@@ -215,6 +228,7 @@ func (w *world) Do(ctx context.Context, m move) error {
 func (w *world) execute(t *thread) string {
 	c := t.left[0]
 	t.left = t.left[1:]
+	w.sends[t.buyer] = slices.DeleteFunc(w.sends[t.buyer], func(other *thread) bool { return other == t })
 	at := c.server + "." + c.name
 	switch c.do {
 	case "read", "maybe":
@@ -224,7 +238,7 @@ func (w *world) execute(t *thread) string {
 		}
 	case "write":
 		h := fnv.New32()
-		fmt.Fprint(h, w.answers[t.buyer], t.buyer)
+		fmt.Fprint(h, w.known(t), t.buyer)
 		w.values[at] = int(h.Sum32() % 5)
 		w.answer(t, "ok")
 	case "add":
@@ -346,6 +360,31 @@ func (w *world) release(t *thread) {
 	}
 }
 
+// known returns the answers on which the thread's next write depends.
+func (w *world) known(t *thread) (known []string) {
+	if !w.l.apart {
+		return w.answers[t.buyer]
+	}
+	for _, text := range w.answers[t.buyer] {
+		if t.joined || threadOf(text) == threadOf(t.token+":") {
+			known = append(known, text)
+		}
+	}
+	slices.SortStableFunc(known, byThread)
+	return known
+}
+
+// threadOf returns the token of the thread that received an answer; "" for the buyer's first thread.
+func threadOf(answer string) string {
+	token, _, several := strings.Cut(answer, ":")
+	if !several || len(token) == 1 {
+		return ""
+	}
+	return token
+}
+
+func byThread(a, b string) int { return cmp.Compare(threadOf(a), threadOf(b)) }
+
 func (w *world) answer(t *thread, text string) {
 	w.answers[t.buyer] = append(w.answers[t.buyer], t.token+":"+text)
 	if len(t.token) == 1 {
@@ -362,6 +401,11 @@ func (w *world) String() string {
 	}
 	for _, t := range w.threads {
 		all = append(all, t.waits)
+	}
+	if w.l.apart {
+		for _, answers := range w.answers {
+			slices.SortStableFunc(answers, byThread)
+		}
 	}
 	return fmt.Sprint(all, w.answers)
 }
@@ -474,6 +518,39 @@ func parallelly(r *rand.Rand) *little {
 	l := &little{buyers: [][][]command{{transaction(2), transaction(2)}, {transaction(2)}}}
 	if r.IntN(3) == 0 {
 		l.buyers[1] = append(l.buyers[1], transaction(1))
+	}
+	return l
+}
+
+// severally returns a random program whose buyers have up to three threads each. Threads that join know all answers. In
+// half of the programs, each thread has one command, and waits for a connection of a small pool.
+func severally(r *rand.Rand) *little {
+	l, most := &little{apart: true}, 2
+	if r.IntN(2) == 0 {
+		l.pool, most = 1+r.IntN(3), 1
+	}
+	for range 2 + r.IntN(2) {
+		var buyer [][]command
+		for range 1 + r.IntN(5-most) {
+			var commands []command
+			for range 1 + r.IntN(most) {
+				c := command{
+					do:     []string{"read", "read", "read", "write", "add", "maybe", "update", "local"}[r.IntN(2+3*most)],
+					server: []string{"a", "b", "b"}[r.IntN(3)], name: []string{"x", "x", "y", "z"}[r.IntN(4)],
+				}
+				if c.do == "update" {
+					c.server = "b"
+				}
+				if commands = append(commands, c); c.do == "update" {
+					commands = append(commands, command{"commit", "b", ""})
+				}
+			}
+			buyer = append(buyer, commands)
+		}
+		if r.IntN(2) == 0 {
+			buyer[0] = append(buyer[0], command{"join", "b", ""}, command{[]string{"write", "read", "add"}[r.IntN(3)], "b", []string{"x", "y"}[r.IntN(2)]})
+		}
+		l.buyers = append(l.buyers, buyer)
 	}
 	return l
 }

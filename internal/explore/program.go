@@ -38,6 +38,9 @@ type OfProgram struct {
 	// ShortPauses reports that the user asserts in oversell.yaml, with `pauses: accepted`, that no buyer relies on its
 	// pooled connection in a pause too short to explore, see Report.Pauses.
 	ShortPauses bool
+	// AnyOrder reports that the user asserts in oversell.yaml, with `answers: accepted`, that the order of the answers to one
+	// buyer's parallel commands does not matter.
+	AnyOrder bool
 }
 
 type programMode struct{ Config }

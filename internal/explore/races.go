@@ -34,7 +34,7 @@ func (w *walk) races() {
 		at := min(j, executed)
 		run := append(steps[:at:at], step)
 		known := past{}
-		if before := cause(run); before >= 0 {
+		if before := cause(path, run); before >= 0 {
 			known = pasts[before]
 		}
 		all := slices.Clone(known)
@@ -56,13 +56,25 @@ func (w *walk) races() {
 }
 
 // cause returns the index of the step that had to happen before the last of the steps came to its gate; -1: none. It is
-// the step before it of the same buyer.
-func cause(steps []*schedule.Choice) int {
+// the step before it of the same buyer. With AnyOrder, any of the buyer's commands at that time may have led to the step. So
+// it is the last step of the buyer that was its only choice.
+func cause(path []*node, steps []*schedule.Choice) int {
 	i, step := len(steps)-2, steps[len(steps)-1]
-	for i >= 0 && steps[i].Buyer != step.Buyer {
+	for i >= 0 && (steps[i].Buyer != step.Buyer || step.AnyOrder && path[i].several(step.Buyer)) {
 		i--
 	}
 	return i
+}
+
+// several reports whether a buyer may have several commands under way at node n.
+func (n *node) several(buyer int) bool {
+	commands := 0
+	for _, c := range n.choices {
+		if c.Buyer == buyer {
+			commands++
+		}
+	}
+	return n.mixed || commands > 1
 }
 
 // firstFree returns the first of the steps after step i that step i does not force to come later, or the last step. If

@@ -94,6 +94,8 @@ type Report struct {
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // oversell.yaml accepts Pauses as harmless
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // oversell.yaml accepts Divided as harmless
+	// AnyOrder reports that the search left out orders of one buyer's parallel commands, since oversell.yaml accepts that.
+	AnyOrder bool `json:"answers_accepted,omitempty"`
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
@@ -123,7 +125,7 @@ func newReport(c Config, r Result) Report {
 		Merged: r.Merged, Runs: r.Runs, States: r.States, Digest: r.Digest, Shared: c.Shared, OneKey: c.OneKey, Explored: r.Explored, Complete: r.Complete, Never: r.Never, Cut: r.Cut,
 		Violations: r.Violations, Seconds: r.Seconds, Witness: r.Witness,
 		Alike: c.Symmetry, NodesAlike: c.nodesAlike(), Overlap: c.Overlap || c.Split, Overlapped: r.Overlapped, Missed: r.Missed, exploredWithin: r.ExploredWithin,
-		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Holdable: r.Holdable, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Stray: r.Stray, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
+		Void: r.Void, Voids: r.Voids(), Voided: commonest(r.Voided), Compound: r.Compound, Divided: r.Divided, Holdable: r.Holdable, Kinds: kinds(r.Verdicts), Ignored: r.Ignored, Ignore: c.Ignore, Uncompared: r.Uncompared, Pauses: r.Pauses, Unforeseen: r.Unforeseen, Keeps: r.Keeps, Namesakes: r.Namesakes, Stray: r.Stray, Polls: r.Polls, Racing: c.Racing, GaveUp: r.GaveUp, ShortAccepted: c.ShortPauses, Atomic: c.Atomic, AnyOrder: c.AnyOrder && r.Reduced, Answers: r.Answers, Late: r.Late, Lost: r.Lost, Dropped: r.Dropped, Unconfirmed: r.Unconfirmed, Reduced: r.Reduced, exhausted: r.exhausted,
 		Foreign: r.Foreign, ForeignWitness: r.ForeignWitness, Early: r.Early, first: c.First, split: c.Split,
 	}
 	if c.Units.Mixed() {
@@ -237,6 +239,9 @@ func (r Report) Notes() (all []string) {
 	}
 	if len(r.Ignored) > 0 {
 		all = append(all, "ignored although it matters: "+named(r.Ignored))
+	}
+	if r.AnyOrder {
+		all = append(all, "the order of the answers to one buyer's parallel commands does not matter, says the file, so not all of these orders were explored")
 	}
 	if len(r.Uncompared) > 0 {
 		all = append(all, "not compared with the buyers one after the other: "+named(r.Uncompared))

@@ -36,6 +36,10 @@ func TestReduce(t *testing.T) {
 		{"two transactions at once", func(l *little) { l.races, l.rows = true, named }, false, parallelly},
 		{"the locks of a transaction left out", func(l *little) { l.races, l.rows, l.unheld = true, named, true }, true, parallelly},
 		{"answers of two transactions said not to meet", func(l *little) { l.races, l.rows, l.unmixed = true, named, true }, true, parallelly},
+		{"answers in any order", func(l *little) { l.anyOrder = true }, false, severally},
+		{"answers in any order, and races", func(l *little) { l.anyOrder, l.races = true, true }, false, severally},
+		{"answers in any order, races and rows", func(l *little) { l.anyOrder, l.races, l.rows = true, true, named }, false, severally},
+		{"answers in any order, but their order matters", func(l *little) { l.anyOrder, l.races, l.apart = true, true, false }, true, severally},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			programs, fewer, all, reduced, wrong := 0, 0, 0, 0, 0

@@ -51,6 +51,7 @@ type App struct {
 	Refused  Answers          // answers that refuse a sale, although their status means a failure
 	Pauses   bool             // the owner states that no buyer needs to keep its pooled connection in a pause too short to explore
 	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
+	AnyOrder bool             // the owner states that the order of the answers to one buyer's parallel commands does not matter
 	Never    []string         // queries that must return no row
 	Serial   bool             // each run must end like a serial order: the buyers one after the other
 	Strict   bool             // the program may not refuse a buyer that it serves in the serial order
@@ -135,6 +136,7 @@ type file struct {
 	Refused     any               `yaml:"refused"`
 	Atomic      string            `yaml:"atomic"`
 	Pauses      string            `yaml:"pauses"`
+	Answers     string            `yaml:"answers"`
 	Never       []string          `yaml:"never"`
 	Rules       string            `yaml:"rules"`
 	Strict      bool              `yaml:"strict"`
@@ -213,10 +215,11 @@ func parse(text []byte, dir string) (*App, error) {
 	if dir = filepath.Join(dir, f.Folder); filepath.IsAbs(f.Folder) {
 		dir = f.Folder
 	}
-	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != "", OwnHome: f.Home != "", SameHosts: f.Hosts != ""}
+	a := &App{Dir: dir, Shared: f.Shared, Ready: f.Ready, Env: f.Env, Local: f.Local, Migrate: f.Migrate, Guesses: guesses(text), Never: f.Never, Watch: f.Watch, Atomic: f.Atomic != "", Pauses: f.Pauses != "", OwnHome: f.Home != "", SameHosts: f.Hosts != "", AnyOrder: f.Answers != ""}
 	for _, one := range []struct{ key, value, only, meaning string }{
 		{"pauses", f.Pauses, "accepted", "you vouch that no pausing buyer relies on its pooled connection; omit the key otherwise"},
 		{"atomic", f.Atomic, "accepted", "you vouch that no other write comes between a statement's read and its write; omit the key otherwise"},
+		{"answers", f.Answers, "accepted", "you vouch that the order of the answers to one buyer's parallel commands does not matter; omit the key otherwise"},
 		{"home", f.Home, "own", "an empty HOME for each instance; omit the key for the HOME of shop itself"},
 		{"hosts", f.Hosts, "same", "instances are hosts with one name and equal process ids; omit the key for processes of one host"},
 	} {

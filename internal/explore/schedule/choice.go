@@ -32,6 +32,9 @@ type Choice struct {
 	Background bool // not sent by the buyer's own code: a renewal, or the end of a transaction whose context has ended
 	Pair       bool // releases two commands at once
 	Global     bool // commutes with no other choice
+	// AnyOrder reports that the buyer's program does not depend on the order of this command's answer and the answers to
+	// the buyer's other commands that are under way at the same time.
+	AnyOrder bool
 }
 
 // Command reports whether the choice releases one buyer's command.

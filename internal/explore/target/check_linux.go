@@ -72,7 +72,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 		steps += len(alone.Commands) + 1 // plus 1 for the request
 	}
 	x.steps = retry.StepLimit(steps)
-	if steps <= longProgram {
+	if steps <= longProgram && !x.anyOrder() {
 		x.learned.catalog = nil
 	} else if x.learned.catalog != nil {
 		var used [][]rows.Used
@@ -323,11 +323,19 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 }
 
 // longProgram is a limit for the total number of steps that the buyers take, each alone. Above this limit, the search
-// uses footprints, see package rows. Shorter searches are complete without footprints.
+// uses footprints, see package rows. Shorter searches are complete without footprints, unless the buyers send parallel
+// commands.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints, see package rows. Each buyer must have its own instance.
-// Footprints do not describe events, statements that are held inside the server, or transactions with ignored commands.
-func (x *Runner) byRows() bool {
-	return !x.programs.Instances.Shared() && !x.spec.Overlap && len(x.spec.Events) == 0 && !x.guard.on()
+// byRows reports whether the search may use footprints, see package rows. Footprints do not describe transactions with
+// ignored commands.
+func (x *Runner) byRows() bool { return x.plain() && !x.guard.on() }
+
+// anyOrder reports whether the search may leave out orders of one buyer's parallel commands.
+func (x *Runner) anyOrder() bool { return x.plain() && x.programs.App.AnyOrder }
+
+// plain reports whether each buyer has its own instance, and each step is a command. Otherwise, events may happen, or
+// statements may be held inside the server.
+func (x *Runner) plain() bool {
+	return !x.programs.Instances.Shared() && !x.spec.Overlap && len(x.spec.Events) == 0
 }

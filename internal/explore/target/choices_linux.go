@@ -42,6 +42,7 @@ type choices struct {
 	polling   *retry.Polling
 	snapshot  snapshots
 	splitting *splitting
+	anyOrder  bool // see schedule.Choice.AnyOrder
 	rows      *rows.Tracker
 	waits     rest.Waits
 
@@ -81,6 +82,7 @@ func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
 	held := slices.DeleteFunc(slices.Concat(now.Held, now.Uncommitted), isLate)
 	gates.InOrder(held)
+	r.letter(held)
 	var polling []move
 	for _, b := range r.buyers.All {
 		if m, comes := r.request(b); comes {
@@ -96,6 +98,7 @@ func (r *choices) ready() (all []move, _ error) {
 				continue
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.Name, m.Command.Effect, r.instances.Shared(), r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
+			m.AnyOrder = r.anyOrder && !m.Command.Timed
 			if !m.Command.Timed { // the steps alone do not decide when the command of a timer arrives
 				m.Footprint = m.Command.Usage.Now
 			}
@@ -138,6 +141,24 @@ func (r *choices) ready() (all []move, _ error) {
 		}
 	}
 	return all, nil
+}
+
+// letter gives each new command the first free letter of its buyer. With anyOrder, a command keeps its token while the
+// buyer's other commands come and go. So the search recognizes the command.
+func (r *choices) letter(commands []*gates.Op) {
+	if !r.anyOrder {
+		return
+	}
+	now := r.table.Now()
+	for _, o := range commands {
+		if o.Timed || o.Letter != 0 {
+			continue
+		}
+		taken := func(other *gates.Op) bool { return other.Buyer == o.Buyer && other.Letter == o.Letter && other != o }
+		for o.Letter = 'a'; slices.ContainsFunc(now.All(), taken); {
+			o.Letter++
+		}
+	}
 }
 
 // expiring returns the waits in the servers that may time out when no other buyer can move. Any of them may end first.
@@ -191,6 +212,8 @@ func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 		switch {
 		case o.Timed:
 			token += string(rune('q' - (len(theirs) - 1 - i)))
+		case o.Letter != 0:
+			token += string(o.Letter)
 		case plain > 1:
 			token += string(rune('a' + i))
 		}

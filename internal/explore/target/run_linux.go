@@ -66,7 +66,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.splitting = &splitting{on: x.spec.Overlap, table: p.Gates.Table, code: p.Code}
 	r.choices = &choices{
 		app: p.App, instances: p.Instances, filled: p.Request, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
-		snapshot: snapshots{}, splitting: r.splitting, rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},
+		snapshot: snapshots{}, splitting: r.splitting, anyOrder: x.anyOrder(), rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},
 	}
 	r.pause = &pause{shared: p.Instances.Shared(), table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, choices: r.choices, record: r.record, roles: map[*wire.Conn]string{}}
 	r.delivery = &delivery{
@@ -131,11 +131,11 @@ func (r *run) Over() bool { return len(r.buyers.Waiting()) == 0 }
 func (r *run) Describe(_ context.Context, p *schedule.Point, _ []move) {
 	now := r.programs.Gates.Table.Now()
 	p.Where = func() string { return r.programs.Gates.Table.Now().Where() }
-	p.Mixed, p.Held, p.Late = r.learned.pushed || r.choices.mixed(now), r.choices.held, slices.ContainsFunc(now.Held, isLate)
+	p.Mixed, p.Held, p.Late = r.learned.pushed || r.choices.mixed(now) || r.choices.held && r.choices.anyOrder, r.choices.held, slices.ContainsFunc(now.Held, isLate)
 	if p.Held && r.waiting == nil {
 		r.waiting = &waiting{buyer: r.choices.waiter, depth: p.Depth}
 	}
-	p.Races = r.learned.catalog != nil
+	p.Races = r.learned.catalog != nil || r.choices.anyOrder
 	p.Begun = func(id int) bool { return r.buyers.Of(id).Begun }
 	if r.programs.Instances.Shared() {
 		p.Paused, p.Standing = r.pause.last(), r.pause.standing()

@@ -20,6 +20,7 @@ type Op struct {
 	Noted       bool   // Timed is known
 	Timed       bool   // no answer to its buyer caused it: a timer of the program has fired
 	Late        bool   // held back until the step at which it came in an earlier run
+	Letter      rune   // in its tokens, until it is answered; 0: its place among the buyer's commands decides
 	SetsUp      bool   // it sets up a connection that was not used before, see isSetUp
 	Result      string // the answer as shown to the user
 	Known       bool   // Result is set

@@ -1,0 +1,56 @@
+package program_test
+
+import (
+	"testing"
+
+	"github.com/oversell/oversell/internal/shoptest"
+	"github.com/oversell/oversell/internal/tier"
+)
+
+// TestAppAnswersAccepted: with `answers: accepted`, a search leaves out orders of one buyer's parallel reads, and
+// completes. It still finds a race between one buyer's parallel commands and another buyer. It does not find a mistake
+// that depends on which of one buyer's reads is answered first.
+func TestAppAnswersAccepted(t *testing.T) {
+	tier.Soak(t, "TestReduce covers the search; these are searches of programs")
+	t.Parallel()
+	for _, c := range []struct {
+		mode        string
+		accepted    bool
+		code        int
+		least, most int // explored schedules
+	}{
+		{"check", false, shoptest.Broken, 6, 100},
+		{"check", true, shoptest.Broken, 6, 100},
+		{"first", false, shoptest.Broken, 20, 200},
+		{"first", true, 0, 2, 2},
+		{"reads", false, shoptest.Inconclusive, 200, 200},
+		{"reads", true, 0, 2, 2},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			more := ""
+			if c.accepted {
+				more = "answers: accepted\n"
+			}
+			code, r, stderr := search(t, atOnceShop(t, c.mode, more), "--max-schedules", "200")
+			if code != c.code || r.Void > 0 || r.Explored < c.least || r.Explored > c.most {
+				t.Errorf("accepted %v: exit %d, %d of %d explored break, %d discarded, %s: %s", c.accepted, code, r.Violations, r.Explored, r.Void, r.Unforeseen, stderr)
+			}
+			t.Logf("accepted %v: exit %d, %d explored in %d runs, %.0f s, complete %v", c.accepted, code, r.Explored, r.Runs, r.Seconds, r.Complete)
+		})
+	}
+}
+
+func atOnceShop(t *testing.T, mode, more string) string {
+	t.Helper()
+	shoptest.Needs(t, "python3")
+	return appFile(t, "name: atonce\nrun: python3 "+absolute(t, "testdata/atonce/shop.py")+" "+mode+`
+ready: http://127.0.0.1:8080/
+postgres: 127.0.0.1:5432
+local: true
+schema: `+absolute(t, "testdata/atonce/schema.sql")+`
+buyers: [ 'POST http://127.0.0.1:8080/buy?1', 'POST http://127.0.0.1:8080/buy?2' ]
+reset: { sql: [ UPDATE items SET stock = 1, DELETE FROM orders ] }
+sold: 200
+never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
+`+more)
+}

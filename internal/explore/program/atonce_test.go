@@ -11,7 +11,7 @@ import (
 // completes. It still finds a race between one buyer's parallel commands and another buyer. It does not find a mistake
 // that depends on which of one buyer's reads is answered first.
 func TestAppAnswersAccepted(t *testing.T) {
-	tier.Soak(t, "TestReduce covers the search; these are searches of programs")
+	tier.Soak(t, "a long search of a program")
 	t.Parallel()
 	for _, c := range []struct {
 		mode        string

@@ -99,8 +99,8 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 }
 
 // open adds a new node. It returns the choice that the run makes now; the others become branches. If n.races is set,
-// other commands become branches only for a race, see races.go. It returns nil at the end of a schedule, or
-// if only sleeping choices are left.
+// other commands become branches only for a race, see races.go. It returns nil at the end of a schedule, or if only
+// sleeping choices are left.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)

@@ -331,7 +331,7 @@ const longProgram = 100
 // ignored commands.
 func (x *Runner) byRows() bool { return x.plain() && !x.guard.on() }
 
-// anyOrder reports whether the search may leave out orders of one buyer's parallel commands.
+// anyOrder reports whether the search may leave out orders of one buyer's parallel commands, see schedule.Choice.AnyOrder.
 func (x *Runner) anyOrder() bool { return x.plain() && x.programs.App.AnyOrder }
 
 // plain reports whether each buyer has its own instance, and each step is a command. Otherwise, events may happen, or

@@ -7,16 +7,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Catalog holds the code that a database runs inside statements although their text does not show it:
-// functions, procedures, triggers, rules, views, and expressions of tables. All names are in lower case
-// and without schema, so tables with the same name in two schemas count as one. Once built, a Catalog
-// is safe for concurrent use.
+// A Catalog holds the code that a database runs inside statements although their text does not show it.
+// Such code is in functions, procedures, triggers, rules, views, and expressions of tables. All names are
+// in lower case and without schema, so tables with the same name in two schemas count as one. Once built,
+// a Catalog is safe for concurrent use.
 type Catalog struct {
 	Dialect  Dialect
 	Tables   map[string]*Relation
 	Routines map[string][]*Routine
-	// Hidden reports that the user may not read the code. Then every function that is not built in may
-	// do anything.
+	// Hidden reports that the database user may not read the code. Then every function that is not built
+	// in counts as one that may do anything.
 	Hidden bool
 	// Transactions holds the names of columns with transaction numbers, which differ in each run.
 	Transactions map[string]bool
@@ -25,15 +25,14 @@ type Catalog struct {
 	texts map[string]*Uses // the analyses of at most mostTexts texts
 }
 
-// mostTexts limits the memory of a Catalog. Values may differ in each run, so there could be endlessly
-// many texts.
+// mostTexts limits the memory of a Catalog. A program can send new values in each run, and so a new text each time.
 const mostTexts = 4096
 
 // A Relation is a table or a view.
 type Relation struct {
 	View             string    // the definition of a view; "": a table
-	Parts            []string  // partitions, children and parents, which share rows with it
-	Deletes, Updates []Cascade // the foreign keys by which a DELETE here changes rows of other tables, and those by which an UPDATE does
+	Parts            []string  // tables that share rows with it: partitions, and parents and children by inheritance
+	Deletes, Updates []Cascade // foreign keys that change rows of other tables when a row of this table is deleted, or updated
 	Related          []string  // the tables that reference it or that it references
 	Code             []Code
 }
@@ -41,13 +40,12 @@ type Relation struct {
 // A Cascade is a foreign key that changes the rows of Table.
 type Cascade struct {
 	Table string
-	Of    []string // the columns that it references
+	Of    []string // the columns that the foreign key references
 }
 
-// An Event is a set of changes of a table.
+// An Event is a set of kinds of change to a table.
 type Event byte
 
-// The events.
 const (
 	Inserts Event = 1 << iota
 	Updates
@@ -60,10 +58,10 @@ var events = map[string]Event{"INSERT": Inserts, "REPLACE": Inserts | Deletes, "
 
 // A Code is code that the server runs when rows of a table change.
 type Code struct {
-	Name string   // such as "trigger number_ticket", for people; "": an expression
+	Name string   // name for reports, such as "trigger number_ticket"; "": an expression
 	On   Event    // the changes that start it
 	Of   []string // an UPDATE starts it only if it sets one of these columns; none: any column
-	Run  *Routine // the function of a trigger; nil: Text is the code
+	Run  *Routine // the function that a trigger calls; nil: Text is the code
 	Text string   // its statements, or an expression
 	Late bool     // it runs at the end of the transaction
 }
@@ -73,15 +71,15 @@ type Routine struct {
 	Schema, Name  string
 	Procedure     bool
 	Params        []string // the names of its arguments, in order; none: unknown
-	Min, Max      int      // the number of its arguments
+	Min, Max      int      // the minimum and maximum number of its arguments
 	Text          string   // its statements; "": unknown
-	Reads, Writes bool     // it may read or write any table, if its text is unknown
-	Fresh         bool     // each of its statements sees the latest commits
-	Built         bool     // a call without a schema runs the server's built-in function with the same arguments
+	Reads, Writes bool     // if its text is unknown: it may read any table, or write any table
+	Fresh         bool     // each of its statements sees the commits up to its own start
+	Built         bool     // a built-in function has the same name and arguments, and a call without a schema runs that function
 }
 
-// With analyses a text as the function SQL does, together with the code that it runs. If c is nil, that
-// code is unknown.
+// With analyses a text like the function SQL, and adds the effects of the code that the text runs. If c
+// is nil, that code is unknown.
 func With(c *Catalog, text string, d Dialect) Statement {
 	s := SQL(text, d)
 	if c == nil {
@@ -119,8 +117,8 @@ type Uses struct {
 	// two texts with the same Guard run one after the other. "" if there is none.
 	Guard string
 	Scans int // number of statements that read rows without a lock
-	// Snapshots is the number of snapshots from which the statements of Scans read, if each statement of
-	// a routine takes its own. A STABLE function uses the snapshot of its caller.
+	// Snapshots is the number of snapshots from which the statements of Scans read. Each statement of a
+	// routine takes its own snapshot, except in a STABLE function, which uses that of its caller.
 	Snapshots int
 	Torn      bool // it commits some of its writes earlier than others
 	// TornInside is the value of Torn for a text that begins in an open transaction.
@@ -135,7 +133,7 @@ type Uses struct {
 
 const anyTable = "*"
 
-// NamedLocks stands for every lock of GET_LOCK, or of pg_advisory_lock and its variants.
+// NamedLocks stands for every lock that GET_LOCK, or pg_advisory_lock and its variants, can take.
 const NamedLocks = "a named lock"
 
 // Uses returns the Uses of a text. Callers share the result, and must not change it.
@@ -156,8 +154,8 @@ func (c *Catalog) Uses(text string) *Uses {
 	return u
 }
 
-// Meets reports whether the other text may change rows that this text reads without a lock. If locked
-// is true, two texts with the same Guard do not meet.
+// Meets reports whether the other text may change rows that this text reads without a lock. If `locked`
+// is true, two texts with the same Guard do not meet, since one waits for the other.
 func (u *Uses) Meets(other *Uses, locked bool) bool {
 	switch {
 	case locked && u.Guard != "" && u.Guard == other.Guard:

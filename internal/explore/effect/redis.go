@@ -17,7 +17,7 @@ type Redis struct {
 	blocks bool // it may wait for another client
 }
 
-// RedisCommand reads a command's words, the first of which is its name.
+// RedisCommand classifies a command by its words. The first word is the command's name.
 func RedisCommand(args [][]byte) Redis {
 	c := Redis{Name: RedisWord(args, 0), Sub: RedisWord(args, 1)}
 	if c.Name == "SET" {
@@ -49,8 +49,8 @@ func (c Redis) Effect() schedule.Effect {
 	return schedule.Writes
 }
 
-// Passes reports whether the command need not wait at the gate: it affects only the connection, or
-// its answer is the same in all schedules.
+// Passes reports whether the command need not wait at the gate, where commands wait for their turn.
+// Such a command affects only the connection, or its answer is the same in all schedules.
 func (c Redis) Passes() bool {
 	switch c.Name {
 	case "HELLO", "AUTH", "RESET", "QUIT", "PING", "ECHO", "SELECT", "INFO", "COMMAND", "TIME",
@@ -79,9 +79,9 @@ func (c Redis) Passes() bool {
 	return false
 }
 
-// readers are commands that change nothing and wait for no other client. Commands with a random answer
-// (RANDOMKEY, SRANDMEMBER) are not among them, since a run with two of them in another order could not
-// be repeated. Neither is PFCOUNT, which stores its count.
+// readers are commands that change nothing and wait for no other client. They exclude commands with a
+// random answer (RANDOMKEY, SRANDMEMBER): a run that swaps two of them could not be repeated. They also
+// exclude PFCOUNT, which stores its count.
 var readers = set(`GET MGET GETRANGE SUBSTR STRLEN LCS GETBIT BITCOUNT BITPOS BITFIELD_RO
 	EXISTS TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP KEYS SCAN DBSIZE SORT_RO
 	HGET HGETALL HMGET HEXISTS HLEN HKEYS HVALS HSTRLEN HSCAN HTTL HPTTL
@@ -104,7 +104,6 @@ func (c Redis) IsScript() bool { return scripts[c.Name] }
 // A RedisAnswer is a class of answers. It tells whether the command can have changed the server.
 type RedisAnswer int
 
-// The answers.
 const (
 	Value RedisAnswer = iota
 	Nil               // nil of any kind
@@ -114,8 +113,8 @@ const (
 	NoScript // an error: the server does not know the script
 )
 
-// Outcome reports whether the command may have changed data that others can see or wait for, and
-// whether it has failed: Redis refused it, or it found nothing.
+// Outcome reports two things: whether the command may have changed data that others can see or wait
+// for, and whether it has failed. It has failed if Redis refused it, or if it found nothing.
 func (c Redis) Outcome(a RedisAnswer) (changed, failed bool) {
 	nothing := a == Nil || a == False || a == Refused || a == NoScript
 	switch {
@@ -140,15 +139,15 @@ var zeroMeansNothing = set(`SETNX MSETNX HSETNX DEL UNLINK COPY MOVE RENAMENX EX
 	SADD SREM SMOVE HDEL ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
 	LREM LINSERT LPUSHX RPUSHX XDEL XACK XTRIM`)
 
-// nilMeansNothing are commands whose answer nil proves that they have changed nothing. For SET, see
-// Outcome.
+// nilMeansNothing are commands whose answer nil proves that they have changed nothing. SET is not among
+// them, since its options decide.
 var nilMeansNothing = set(`GETDEL GETEX LPOP RPOP LMPOP LMOVE RPOPLPUSH SPOP ZMPOP
 	BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH BZPOPMIN BZPOPMAX BZMPOP`)
 
 // onlyWaits are commands that count as writes only because they wait for other clients.
 var onlyWaits = set("XREAD WAIT WAITAOF")
 
-// RedisTimeout finds the argument with the command's time-out, in seconds or in milliseconds.
+// RedisTimeout returns the position i of a blocking command's time-out, which is in seconds or milliseconds.
 func RedisTimeout(args [][]byte) (i int, seconds, blocks bool) {
 	switch strings.ToUpper(string(args[0])) {
 	case "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BRPOPLPUSH", "BLMOVE":

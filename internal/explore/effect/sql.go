@@ -1,15 +1,14 @@
-// Package effect determines the effect of a command on its server from its text: whether it reads,
-// writes or locks, and whether it waits at the gate, commutes with another command, or passes. sql.go
-// handles statements of databases, and redis.go commands of Redis. The gates in our own process use this
-// package, and so do the gates on the network.
+// Package effect determines the effect of a command on its server from its text: whether it reads, writes or locks, and
+// whether it commutes with another command. A command with an effect waits at the gate until the search releases it;
+// other commands pass. sql.go handles statements of databases, and redis.go commands of Redis. The gates in our own
+// process and those on the network use this package.
 //
-// Package effect does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a
-// string does not count, and recognizes statements that can only read. A statement that it does not
-// understand counts as a write and waits at the gate. That costs schedules, but never makes a verdict
-// wrong.
+// Package effect does not parse SQL. It splits the text into tokens, so that a FOR UPDATE within a string does not
+// count, and recognizes statements that can only read. A statement that it does not understand counts as a write and
+// waits at the gate. That adds schedules, but never makes a verdict wrong.
 //
-// Some effects are not visible in the text, such as those of a trigger. A Catalog holds the code that a
-// statement runs, and catalog.go adds the reads and writes of this code.
+// Some effects are not visible in the text, such as those of a trigger. A Catalog holds the code that a statement runs,
+// and catalog.go adds the reads and writes of this code.
 package effect
 
 import (
@@ -60,9 +59,8 @@ type Statement struct {
 	// (/*! */); EXPLAIN ANALYZE; and a WITH that contains an INSERT, UPDATE or DELETE.
 	Effect schedule.Effect
 
-	// Ends reports whether it ends the open transaction: COMMIT, ROLLBACK, and the statements with an
-	// implicit commit in MySQL (MySQL 8.0 Reference Manual, 15.3.3), including SET autocommit. ROLLBACK
-	// TO does not end it. One such statement in the text is enough.
+	// Ends reports whether one of its statements ends the open transaction: COMMIT, ROLLBACK or, in MySQL, a statement
+	// with an implicit commit, such as SET autocommit (MySQL 8.0 Reference Manual, 15.3.3). ROLLBACK TO does not.
 	Ends bool
 
 	// NamedLock reports whether it asks for a named lock and waits for it: GET_LOCK, or
@@ -86,7 +84,7 @@ type Statement struct {
 	// not.
 	Alters bool
 
-	// The following fields need a Catalog, see Uses.
+	// The function With sets the following fields, from a Catalog. Type Uses explains the others.
 	Runs       bool // it runs code of the database that its text does not show
 	Reads      bool // it reads rows without a lock
 	Torn       bool
@@ -97,27 +95,27 @@ type Statement struct {
 
 	Alone bool   // it is exactly one statement
 	Verb  string // first word in capitals, such as SELECT; "" if there is none
-	Line  string // for people, see Line
+	Line  string // the text on one line, for people
 
 	passing passing
 }
 
-// A passing says when a statement need not wait at the gate.
+// A passing says when a statement passes the gate, so that it does not wait for its turn.
 type passing byte
 
 const (
 	gated   passing = iota
 	always          // it affects only the connection: SET, SHOW, SELECT @@version
-	looking         // PostgreSQL only: a SELECT with a constant result, which waits only if it takes the transaction's snapshot
+	looking         // PostgreSQL only: a SELECT with a constant result; it waits only if it takes the transaction's snapshot
 	outside         // PostgreSQL only: a statement that waits only within a transaction
 )
 
-// Waits reports whether the statement waits at the gate. snapshots is true if PostgreSQL may run the
+// Waits reports whether the statement waits at the gate. The parameter `snapshots` is true if PostgreSQL may run the
 // transaction above READ COMMITTED. Then its first statement takes the snapshot for all others.
 //
-// A statement that does not wait configures the connection (SET NAMES, SET sql_mode, USE) or reads
-// about the server (SELECT @@version, SHOW VARIABLES). No other connection can notice it. SET
-// autocommit always waits, alone or after other assignments, since it commits an open transaction.
+// A statement that does not wait configures the connection (SET NAMES, SET sql_mode, USE) or reads about the server
+// (SELECT @@version, SHOW VARIABLES). No other connection can notice it. SET autocommit always waits, alone or after
+// other assignments, since it commits an open transaction.
 func (s Statement) Waits(inTransaction, snapshots bool) bool {
 	switch s.passing {
 	case always:
@@ -214,7 +212,7 @@ func readings(sql string, d Dialect) (all []reading) {
 	return all
 }
 
-// effect returns Statement.Effect, and when the text passes the gate.
+// effect returns the value of Statement.Effect, and says when the text passes the gate.
 func (r reading) effect() (schedule.Effect, passing) {
 	t, one := r.single()
 	if r.empty() {
@@ -271,7 +269,7 @@ func starts(t []token) schedule.Effect {
 		return schedule.Writes
 	}
 	if slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
-		return schedule.Reads // the transaction sees the commits until now
+		return schedule.Reads // from here on, the transaction sees only earlier commits
 	}
 	return schedule.Local
 }

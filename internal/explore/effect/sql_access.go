@@ -72,7 +72,7 @@ func Accesses(sql string, has func(table, column string) bool) (a Access, ok boo
 	return a, ok && relations == p.relations
 }
 
-// valueName matches the name that package target gives to a value that differs between runs.
+// valueName matches a name, such as <orders.1>, that package target gives to a value that differs between runs.
 var valueName = regexp.MustCompile(`^<[\w-]+[.:]\w+>`)
 
 // withoutNames replaces the tokens of each name that valueName matches by one string.
@@ -94,7 +94,7 @@ func withoutNames(sql string, t []token) (all []token) {
 	return all
 }
 
-// A rowParser reads one statement. relations counts the words SELECT, FROM and JOIN that it has read.
+// A rowParser reads one statement. The field `relations` counts the words SELECT, FROM and JOIN that it has read.
 type rowParser struct {
 	has       func(table, column string) bool
 	access    *Access
@@ -213,8 +213,8 @@ type scope struct {
 	none    bool // the condition is never true
 }
 
-// knownValues lists the values that a column can have in the rows that matter. If sure is false, a LEFT
-// JOIN may also have produced NULL.
+// knownValues lists the values that a column can have in the rows that the statement uses. Unless
+// `sure` is true, a LEFT JOIN may also have produced NULL.
 type knownValues struct {
 	values []string
 	sure   bool
@@ -223,8 +223,8 @@ type knownValues struct {
 // A column is a column of a table with an alias.
 type column struct{ alias, name string }
 
-// An equality says that two columns have the same value. If left is true, it is the condition of a LEFT
-// JOIN that adds b's table.
+// An equality says that two columns have the same value. If `left` is true, a LEFT JOIN that adds b's
+// table has this condition.
 type equality struct {
 	a, b column
 	left bool
@@ -347,8 +347,8 @@ func folded(t token) string {
 	return strings.ToLower(t.text)
 }
 
-// restrict reads a condition. If right is not "", it names the table that a LEFT JOIN adds. Then the
-// condition belongs to this join, and restricts only the rows of this table.
+// restrict reads a condition. The parameter `right` names the table that a LEFT JOIN adds; "" in a
+// WHERE. The condition of a LEFT JOIN restricts only the rows of that table.
 func (s *scope) restrict(p *rowParser, t []token, right string) {
 	for len(t) > 1 && t[0].text == "(" && t[0].kind == other && closing(t, 0) == len(t)-1 {
 		t = t[1 : len(t)-1]
@@ -555,7 +555,7 @@ func (p *rowParser) update(t []token) bool {
 	return ok && p.nested(t[from:end]) && p.condition(&s, t[end:])
 }
 
-// valueOf returns the value of an expression; nil if it is no constant.
+// valueOf returns the value of an expression; nil if it is not a constant.
 func valueOf(t []token) *string {
 	if len(t) != 1 {
 		return nil

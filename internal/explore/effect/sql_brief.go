@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Widths in bytes, and longestBrief in characters. A statement up to shortEnough stays as it is, a list above longestList becomes
-// "...", and a result above longestBrief is cut.
+// These limits are in bytes, except longestBrief, which is in characters. A statement up to shortEnough stays as it is.
+// A list longer than longestList becomes "...". A result longer than longestBrief is cut.
 const (
 	shortEnough  = 80
 	longestList  = 60
@@ -18,13 +18,13 @@ const (
 // A Brief is a statement that is shortened for people: SELECT ... FROM stock_level WHERE id = 5.
 type Brief struct {
 	Text    string
-	Columns map[string]string // names in the table, by a column's name in the answer, in lower case
-	Sets    []string          // the columns that an UPDATE assigns, in lower case, except columns set to the time
+	Columns map[string]string // the table's column behind each column of the answer, in lower case
+	Sets    []string          // the columns that an UPDATE assigns, in lower case, except those that it sets to the current time
 }
 
-// Shorten shortens a text from Line. Long lists of columns become "...", except for columns for which
-// the function keep returns true. It leaves out the quotes of names, the alias if there is only one
-// table, and the conditions of long joins. The result is for people; a server may refuse it.
+// Shorten shortens a text from Line. Long lists of columns become "...", except for columns for which the function
+// `keep` returns true. It leaves out the quotes of names, the alias if there is only one table, and the conditions of
+// long joins. The result is for people; a server may refuse it.
 func Shorten(text string, d Dialect, keep func(column string) bool) Brief {
 	b := Brief{Columns: map[string]string{}}
 	t, rest := tokens(text, d, d == MySQL)
@@ -66,8 +66,8 @@ func (s *shortening) replace(from, to int, text string) {
 	s.edits = append(s.edits, edit{from, to, text})
 }
 
-// clause returns the position of the first of the words that stands outside parentheses, after a start
-// position (from). It returns the end if there is none.
+// clause returns the position of the first token that is one of `words`, outside parentheses, at or after position
+// `from`. It returns the end if there is none.
 func (s *shortening) clause(from int, words ...string) int {
 	depth := 0
 	for i := from; i < len(s.t); i++ {

@@ -15,7 +15,7 @@ func pure(name string, d Dialect) bool {
 	return functionsMySQL[name]
 }
 
-// beforeParenthesis are the words of SQL that are no function call before a parenthesis.
+// beforeParenthesis are the words of SQL that call no function if a parenthesis follows.
 var beforeParenthesis = set(`select from where and or not xor in on as any all some exists between like ilike regexp rlike is
 	having by using over partition distinct interval limit offset when then else case union except intersect
 	join inner outer left right cross natural straight_join lateral index within values with materialized

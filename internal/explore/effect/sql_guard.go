@@ -7,7 +7,7 @@ import (
 
 // guard returns a name for the lock that a statement takes and keeps to the end of the transaction. Two
 // statements get the same name only if they take the same lock. The name is "" if the statement takes no
-// lock, or if the text has read before.
+// lock, or if the text has already read rows.
 func (w *walk) guard(t []token, q *query, s place) string {
 	if w.unguards || s.branch || s.stale || w.uses.Guard != "" || w.c.Dialect == MySQL && !w.open || len(q.targets) > 0 && !t[0].is("UPDATE") {
 		return ""
@@ -45,7 +45,7 @@ func where(t []token) int {
 	return len(t)
 }
 
-// locksTable returns the guard of LOCK TABLE a IN a mode that conflicts with itself.
+// locksTable returns the guard of a LOCK TABLE statement whose mode conflicts with itself.
 func locksTable(t []token) string {
 	if len(t) > 1 && t[1].is("TABLE") {
 		t = t[1:]
@@ -56,7 +56,7 @@ func locksTable(t []token) string {
 	return "table " + unquoted(t[1].text)
 }
 
-// locksRow returns the guard of a statement that locks the rows of a table with WHERE b = 1 AND c = 2.
+// locksRow returns the guard of a statement that locks rows of a table with a condition b = 1 AND c = 2.
 func locksRow(table string, condition []token) string {
 	for i := 1; i < len(condition); i += 4 {
 		one := condition[i:min(i+4, len(condition))]
@@ -99,7 +99,7 @@ func (s place) literal(t []token) (string, bool) {
 	return t[0].text, true
 }
 
-// newRow returns the literals of an INSERT of one row, by column: new.id.
+// newRow returns the literals of an INSERT of one row, by column, such as new.id.
 func (s place) newRow(t []token) map[string]string {
 	row := map[string]string{}
 	columns := slices.IndexFunc(t, func(one token) bool { return one.text == "(" })
@@ -118,8 +118,8 @@ func (s place) newRow(t []token) map[string]string {
 	return row
 }
 
-// oneRow reports whether a statement may change only one row. The condition of an UPDATE or DELETE may
-// be a key.
+// oneRow reports whether a statement may be one that changes a single row. Any UPDATE or DELETE may be,
+// since its condition may be a key.
 func oneRow(t []token) bool {
 	switch first(t) {
 	case "UPDATE", "DELETE":

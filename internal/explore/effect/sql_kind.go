@@ -58,7 +58,7 @@ func setsAutocommit(t []token) bool {
 }
 
 // alters returns Statement.Alters of one statement. It returns true for a plain SELECT, which may call
-// a function that changes rows, and false for a SELECT that locks rows or asks for a named lock.
+// a function that changes rows. It returns false for a SELECT that locks rows or asks for a named lock.
 func (d Dialect) alters(t []token) bool {
 	switch first(t) {
 	case "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "SET", "LOCK", "UNLOCK", "LISTEN", "UNLISTEN", "NOTIFY", "DISCARD":

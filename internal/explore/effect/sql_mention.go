@@ -9,13 +9,13 @@ import (
 )
 
 // A Mention describes the tables that an SQL text can touch. It relies on one fact: a statement touches
-// only tables that it names, and those of a function, a view, a trigger, a rule or a foreign key.
+// only the tables that it names, and those that a function, view, trigger, rule or foreign key adds.
 type Mention struct {
 	// Names are all names in the text, in lower case and without quotes, each once: tables, columns and
 	// keywords alike.
 	Names []string
-	// Undecided reports that the text may touch a table that it does not name: CALL, DO, EXECUTE, a
-	// function of the user, a statement that is not understood, or a text whose end is missing.
+	// Undecided reports that the text may touch a table that it does not name. It may if it contains
+	// CALL, DO, EXECUTE or a function of the user, or if it is not understood or not complete.
 	Undecided bool
 	// Alters reports that it may change or lock rows.
 	Alters bool
@@ -109,7 +109,7 @@ func changes(t []token) bool {
 	return !changesNothing(t)
 }
 
-// tableless are functions with an effect that touch no table.
+// tableless are functions that have an effect and touch no table.
 var tableless = set(`uuid_short nextval currval lastval setval uuid_generate_v1 uuid_generate_v4 uuidv4 uuidv7`)
 
 // waiting are functions that take or release a lock, wait or notify, and touch no table.

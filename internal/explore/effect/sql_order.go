@@ -8,7 +8,7 @@ import (
 // A lock is a lock on rows of a table. A text keeps it to the end of its transaction.
 type lock struct {
 	table string
-	row   string // a name of its only row, the same for each lock on this row; "": unknown
+	row   string // a name of the locked row, the same for each lock on this row; "": unknown, or several rows
 }
 
 // locks records the locks of a statement that changes or locks existing rows.
@@ -42,9 +42,9 @@ func keys(t []token) (all []string) {
 	return all
 }
 
-// Crosses reports whether two texts, each in one transaction, lock two tables, or two rows, in opposite
-// orders. Then each may wait for the other, and the server refuses one of them. inside says whether a
-// transaction was open before this text, and theirs says the same for the other text.
+// Crosses reports whether two texts, each in one transaction, lock two tables, or two rows, in opposite orders.
+// Then each may wait for the other, and the server refuses one of them. The parameter `inside` says whether a
+// transaction was open before this text, and `theirs` whether one was open before the other text.
 func (u *Uses) Crosses(other *Uses, inside, theirs bool) bool {
 	for _, a := range u.orders(inside) {
 		for _, b := range other.orders(theirs) {
@@ -84,9 +84,9 @@ func crosses(a, b []lock) bool {
 	return false
 }
 
-// meets reports whether two of a crossing's four locks may be on the same row. other is the table of the
-// remaining two. If all four are on one table, only known rows count, since the order of unknown rows is
-// unknown, too.
+// meets reports whether two of a crossing's four locks may be on the same row. The parameter `other` is
+// the table of the remaining two. If all four are on one table, locks on unknown rows do not count,
+// since their order is unknown, too.
 func meets(a, b lock, other string) bool {
 	known := a.row != "" && b.row != ""
 	return a.table == b.table && (known && a.row == b.row || !known && a.table != other)

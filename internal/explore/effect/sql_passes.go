@@ -79,7 +79,7 @@ func (d Dialect) assigns(t []token) bool {
 	return len(value) > 1 && value[0].text == "=" && d.plain(value[1:])
 }
 
-// plain reports whether an expression is without a query, and only reads.
+// plain reports whether an expression contains no query and only reads.
 func (d Dialect) plain(t []token) bool {
 	return !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("VALUES") }) && d.reads(t)
 }
@@ -139,7 +139,7 @@ func (d Dialect) looks(t []token) bool {
 // clauses are words that are never an alias.
 var clauses = set("where group having order into for lock union except intersect procedure window from limit fetch offset")
 
-// item returns the number of tokens of the first item, if the method looks accepts it; 0 otherwise.
+// item returns the number of tokens of the first item; 0 if the method `looks` does not accept the item.
 func (d Dialect) item(t []token) int {
 	if len(t) == 0 {
 		return 0

@@ -11,8 +11,8 @@ import (
 func postgresAlone(t []token) (_ schedule.Effect, _ passing, known bool) {
 	switch first(t) {
 	case "SET":
-		// SET CONSTRAINTS may check constraints at once, and a snapshot decides which commits the
-		// transaction sees.
+		// SET CONSTRAINTS may check constraints at once. SET TRANSACTION SNAPSHOT decides which commits
+		// the transaction sees.
 		if len(t) > 1 && t[1].is("CONSTRAINTS") || slices.ContainsFunc(t, func(one token) bool { return one.is("SNAPSHOT") }) {
 			return schedule.Writes, gated, true
 		}

@@ -11,9 +11,9 @@ func InsertsOnly(sql string, d Dialect) bool {
 	return ok && first(t) == "INSERT" && !slices.ContainsFunc(t, func(one token) bool { return one.is("SELECT") || one.is("TABLE") || one.is("ON") || one.is("WITH") })
 }
 
-// Disjoint reports whether two texts, each one UPDATE or DELETE of the same table, touch different rows:
-// both conditions compare one column with a literal, the literals differ, and neither text assigns to the
-// column. False means that it is unknown.
+// Disjoint reports whether two texts, each one UPDATE or DELETE of the same table, touch different rows.
+// They do if both conditions compare the same column with different literals, and neither text assigns to
+// that column. False means that it is unknown.
 func Disjoint(a, b string, d Dialect) bool {
 	ours, theirs := fixed(a, d), fixed(b, d)
 	for column, value := range ours {
@@ -24,8 +24,9 @@ func Disjoint(a, b string, d Dialect) bool {
 	return false
 }
 
-// fixed returns the columns that an UPDATE or DELETE of one table compares with a literal, and the literal:
-// each row that the statement writes has this value. Columns that the statement assigns to are left out.
+// fixed returns the columns that an UPDATE or DELETE of one table compares with a literal, and that
+// literal. In each row that the statement writes, the column has this value. Columns that the statement
+// assigns to are left out.
 func fixed(sql string, d Dialect) map[string]string {
 	t, ok := alone(sql, d)
 	if !ok || first(t) != "UPDATE" && first(t) != "DELETE" {

@@ -42,8 +42,8 @@ const (
 	unfinished // it ends within a string
 )
 
-// tokens splits a statement. If escape is true, a backslash in a string escapes the next character. The
-// tokens do not include an odd or unfinished part.
+// tokens splits a statement. If `escape` is true, a backslash in a string escapes the next character.
+// The tokens do not include an odd or unfinished part.
 func tokens(sql string, d Dialect, escape bool) (all []token, rest int) {
 	s := scanner{sql: sql, dialect: d, escape: escape}
 	for {
@@ -75,7 +75,7 @@ type scanner struct {
 
 func (s *scanner) has(prefix string) bool { return strings.HasPrefix(s.sql[s.at:], prefix) }
 
-// peek returns the byte n positions further on, or 0 behind the end.
+// peek returns the byte n positions further on, or 0 after the end.
 func (s *scanner) peek(n int) byte {
 	if s.at+n >= len(s.sql) {
 		return 0

@@ -18,7 +18,7 @@ type walk struct {
 	shared        map[string]bool // tables with rows that are locked against a change
 	inserted      map[string]bool // tables that get new rows
 	path          map[any]bool    // the routines, tables and triggers that the walk is inside of
-	seen          int             // number of findings of the walk
+	seen          int             // number of effects found so far
 	size          int             // number of statements
 
 	ended    bool     // the transaction in which Guard was taken has ended
@@ -27,7 +27,7 @@ type walk struct {
 	order    []lock   // the locks since its last commit
 	orders   [][]lock // the locks of the earlier transactions
 	commits  int      // number of its commits that have writes
-	unguards bool     // it cannot get a Guard any more: it has read, or its first lock is not suitable
+	unguards bool     // the text cannot get a Guard any more: it has read, or its first lock is not suitable
 }
 
 // A place is the context of a statement.
@@ -35,7 +35,7 @@ type place struct {
 	packet bool              // the statement is in the text itself, not in a routine or a block
 	inner  bool              // within another statement (the outer statement), which commits the writes
 	stale  bool              // the statement does not see commits since the start of the outer statement
-	branch bool              // the statement may not run
+	branch bool              // it is uncertain whether the statement runs
 	many   bool              // the statement may run several times
 	values map[string]string // literals by name: arguments, and columns of the new row, such as new.team
 }
@@ -125,8 +125,8 @@ func (w *walk) commit() {
 	w.order = nil
 }
 
-// A word of branches begins statements that may not run. After a word of openers, a statement may
-// begin. Its first word is one of starters.
+// A word of `branches` begins statements that possibly do not run. After a word of `openers`, a
+// statement may begin with a word of `starters`.
 var (
 	branches = []string{"IF", "CASE", "WHILE", "FOR", "LOOP", "REPEAT", "EXCEPTION"}
 	openers  = []string{"BEGIN", "THEN", "ELSE", "LOOP", "DO", "REPEAT", "ATOMIC", "QUERY", "IN", "SQLEXCEPTION", "FOUND", "SQLWARNING"}
@@ -309,7 +309,7 @@ func (w *walk) enter(code any) bool {
 	return true
 }
 
-// special handles statements that are no queries.
+// special handles statements that are not queries.
 func (w *walk) special(t []token, s place) bool {
 	switch first(t) {
 	case "BEGIN":
@@ -393,7 +393,7 @@ func (w *walk) ends(s place) {
 	}
 }
 
-// dynamic follows an EXECUTE of a text in a body, or of a prepared statement.
+// dynamic follows an EXECUTE of a prepared statement, or of a text in a routine.
 func (w *walk) dynamic(t []token, s place) {
 	if !s.packet && len(t) > 0 && t[0].kind == text && (len(t) == 1 || t[1].kind != other) {
 		w.inner(t[0].text, s)
@@ -502,7 +502,7 @@ func (w *walk) run(r *Routine, s place) {
 	}
 }
 
-// first adds the name of some code to Runs, before the names of the code that this code runs.
+// first inserts the name of some code into Runs, before the names of the code that it runs.
 func (w *walk) first(at int, what string) {
 	if !slices.Contains(w.uses.Runs, what) {
 		w.uses.Runs = slices.Insert(w.uses.Runs, at, what)
@@ -561,7 +561,7 @@ func (w *walk) changes(name string, on Event, t []token, s place) {
 	}
 }
 
-// fires follows the code that a change of a table runs.
+// fires follows the code that runs when a table changes.
 func (w *walk) fires(code Code, t []token, s place) {
 	s.inner, s.values = true, s.newRow(t)
 	before, scans, at := w.seen, w.uses.Scans, len(w.uses.Runs)

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Answered updates the tracker after a command was answered.
+// Answered updates the tracker, which knows the rows of each open transaction, after a command was answered.
 func (t *Tracker) Answered(o Command) {
 	if t.Catalog == nil || o.Conn().Protocol != "postgres" || o.Push {
 		return
@@ -56,15 +56,15 @@ func (t *Tracker) Answered(o Command) {
 	t.foresee(len(t.used) - 1)
 }
 
-// Doubt records the first reason why commands may not commute. Without a catalog it does nothing, since then no
-// command commutes by its rows.
+// Doubt records the first reason why commands may not commute. Only a tracker with a catalog records it:
+// without a catalog, no two commands count as commuting because of their rows.
 func (t *Tracker) Doubt(why string) {
 	if t.Catalog != nil {
 		t.why = cmp.Or(t.why, why)
 	}
 }
 
-// unclear updates the tracker after an answered command without a footprint.
+// unclear updates the tracker after an answered command whose footprint (the rows that it uses) is unknown.
 func (t *Tracker) unclear(tx *transaction, o Command) {
 	tx.unknown = tx.unknown || o.Effect != schedule.Reads
 	if o.Effect == schedule.Writes {
@@ -136,7 +136,7 @@ func (t *Tracker) Closed(c *wire.Conn) {
 func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	for _, one := range u.all {
 		if one.Use == schedule.Shows && one.Table != u.table {
-			delete(t.rows[o.Buyer], one.Table) // forget its rows: for example, a foreign key may have changed them
+			delete(t.rows[o.Buyer], one.Table) // forget the rows of this table: for example, a foreign key may have changed them
 		}
 	}
 	if u.table == "" || len(u.new) == 0 || o.Answer.Refused {
@@ -178,7 +178,8 @@ func (t *Tracker) remember(tx *transaction, u *Usage, o Command) {
 	}
 }
 
-// keyOf returns the primary key of a new row; "" if it is unknown, or has no name.
+// keyOf returns the primary key of a new row. It returns "" if the key is unknown, or differs between runs and
+// has no name.
 func (t naming) keyOf(u *Usage, row map[string]string, o Command, n int) string {
 	shape := t.shapes[u.table]
 	key := row[shape.Primary]

@@ -12,25 +12,25 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Catalog describes the tables, to compute the footprint of each command (see schedule.Footprint). The explorer
-// reads it once.
+// A Catalog describes the tables of a database. It determines each command's footprint: the rows that the command
+// uses. The explorer reads it once.
 type Catalog struct {
 	tables  serverstate.Tables
 	shapes  serverstate.Shapes
-	changes string           // see serverstate.ChangedQuery
-	state   string           // see serverstate.CatalogState
-	ordered map[string]bool  // tables in which other buyers may see the order of written rows, see schedule.Draws
-	ruled   map[string]bool  // tables and columns in the user's rules, whose result may depend on the order of new rows or of changes to a column
+	changes string           // query that lists the tables changed since a transaction (serverstate.Changed)
+	state   string           // text that differs after a change of the schema (serverstate.CatalogState)
+	ordered map[string]bool  // tables in which other buyers may see the order of written rows
+	ruled   map[string]bool  // tables and columns in the user's rules; a rule's result may depend on the order of new rows, or of changes to a column
 	all     bool             // any table may show the order of its rows
 	last    map[string]int64 // the value of each sequence at the last call of Sequences
 	prints  map[string]*schedule.Footprint
 }
 
-// TablesTimeout limits the queries for the catalog, on which the program may have left a lock.
+// TablesTimeout limits the queries for the catalog, since the program may have left a lock on which they wait.
 const TablesTimeout = 5 * time.Second
 
-// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The list never
-// contains the user's rules, each an SQL query.
+// Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The parameter `never`
+// lists the user's rules, each an SQL query.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
@@ -55,7 +55,7 @@ func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	return c, err
 }
 
-// intern returns the pointer that all footprints equal to f share.
+// intern returns one pointer for all equal footprints.
 func (c *Catalog) intern(f schedule.Footprint) *schedule.Footprint {
 	key := f.String()
 	if c.prints[key] == nil {
@@ -64,7 +64,7 @@ func (c *Catalog) intern(f schedule.Footprint) *schedule.Footprint {
 	return c.prints[key]
 }
 
-// meeting returns the tables in which one command reads rows that the other writes.
+// meeting returns the tables with rows that one command may read and the other may write.
 func meeting(reads, writes Usage) (tables []string) {
 	for _, a := range reads.all {
 		for _, b := range writes.all {
@@ -88,8 +88,8 @@ func (c *Catalog) rules(never []string) {
 
 // Learn compares the rows that buyers use when each buyer runs by itself. It returns, for each buyer, the number of
 // commands that may use the same rows as another buyer's. Learn also records the tables in which another buyer may see
-// the order of written rows: in keys, in times, or in the result of a SELECT without ORDER BY. With tooShort, a server
-// has generated a number too short to be recognized. Then any table may show the order of its rows.
+// the order of written rows: in keys, in times, or in the result of a SELECT without ORDER BY. If `tooShort` is true,
+// a server-generated number was too short to be recognized. Then any table may show the order of its rows.
 func (c *Catalog) Learn(alone [][]Used, tooShort bool) (meets []int) {
 	c.all = c.all || tooShort
 	meets = make([]int, len(alone))
@@ -118,8 +118,8 @@ func (c *Catalog) Learn(alone [][]Used, tooShort bool) (meets []int) {
 	return meets
 }
 
-// Sequences compares the sequences with those of the last call. If a sequence has gone back, the reset gives new
-// rows the same keys in each run. The program may depend on these keys, so the order of new rows matters.
+// Sequences compares the sequences with those of the last call. If the reset between two runs has set a sequence back,
+// new rows get the same keys in each run. The program may depend on these keys, so the order of new rows matters.
 func (c *Catalog) Sequences(ctx context.Context, db *sql.DB) error {
 	now, hidden, err := serverstate.Sequences(ctx, db)
 	for name, last := range now {

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// anyRow returns the footprint of a change to unknown rows of a table. It includes rows of the tables that reference
-// this table.
+// anyRow returns the footprint (the rows that a command may use) of a change to unknown rows of a table. It includes
+// rows of the tables that reference this table.
 func (c *Catalog) anyRow(table string, done map[string]bool) (all schedule.Footprint) {
 	if done[table] {
 		return nil
@@ -48,7 +48,8 @@ func (c *Catalog) inserts(table string, row map[string]string) (all schedule.Foo
 	return all
 }
 
-// claims returns the keys that a row adds or removes: in one unique index, or in all if key is nil.
+// claims returns the keys that a row adds or removes: in the unique index on `key`, or in all unique indexes if
+// `key` is nil.
 func (c *Catalog) claims(table string, key []string, row map[string][]string) (all schedule.Footprint) {
 	shape := c.shapes[table]
 	for _, one := range shape.Keys {
@@ -104,7 +105,7 @@ func (c *Catalog) row(table string, values effect.Values) map[string]string {
 	return row
 }
 
-// value returns the value that a statement assigns to a column; false if it is unknown.
+// value returns the value that a statement assigns to a column. It returns false if the value is unknown.
 func (c *Catalog) value(table, column string, value *string) (v string, known bool) {
 	switch {
 	case value == nil || c.shapes[table].Columns[column].Kind == serverstate.Unclear:
@@ -121,7 +122,7 @@ func (c *Catalog) value(table, column string, value *string) (v string, known bo
 	return "", false
 }
 
-// updates returns the rows that an UPDATE locks and changes. The map old has the known values of these rows.
+// updates returns the rows that an UPDATE locks and changes. The map `old` has the known values of these rows.
 func (c *Catalog) updates(a effect.Access, old map[string][]string) (all schedule.Footprint) {
 	table, sets := a.Finds.Table, a.Sets[0]
 	shape := c.shapes[table]

@@ -34,7 +34,7 @@ func foreign(all []Used, sets []cellChange) string {
 }
 
 // overtaken returns the table of a cell that command u relied on, if the same buyer has changed the cell on another
-// connection since the command arrived; "" if there is none.
+// connection since the command arrived. It returns "" if there is none.
 func overtaken(u Used, conn any, sets []cellChange) string {
 	for _, one := range u.knew {
 		for _, s := range sets {

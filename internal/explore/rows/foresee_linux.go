@@ -11,9 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// foresee compares an executed command with the earlier commands of other buyers. A command may have read a row that
-// another buyer inserted, or a value generated with that row. Then the program may depend on the order of such
-// values.
+// foresee compares an executed command with the earlier commands of other buyers. If one has read a row that another
+// buyer wrote, the program may depend on the order of such commands. Then foresee records the reason.
 func (t *Tracker) foresee(at int) {
 	for _, other := range t.used[:at] {
 		if other.buyer != t.used[at].buyer {
@@ -37,8 +36,8 @@ func (t *Tracker) compare(reads, writes Usage) {
 	}
 }
 
-// Unforeseen returns the reason why the footprints of a run were wrong; "" if there is no sign of that. The parameter
-// `passed` lists the commands that were not steps.
+// Unforeseen returns the reason why the footprints (the rows of each command) of a run were wrong; "" if there is no
+// sign of that. The parameter `passed` lists the commands that ran without being steps of the schedule.
 func (t *Tracker) Unforeseen(ctx context.Context, db *sql.DB, passed []string) (string, error) {
 	switch {
 	case t.Catalog == nil:

@@ -25,11 +25,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Command is a command of a run, with the run's knowledge about it.
+// A Command is a command of a run, with what the run knows about it.
 type Command struct {
 	*wire.Command
 	Buyer int    // the sender
-	Timed bool   // no answer to its buyer caused it: a timer of the program has fired
+	Timed bool   // a timer of the program caused it, not an answer to the buyer
 	Usage *Usage // set by the tracker
 }
 
@@ -53,7 +53,7 @@ type Tracker struct {
 	used   []Used
 	wrote  map[string]bool // tables that commands name; nil: an unknown table may have changed
 	since  int64           // PostgreSQL's next transaction number when the run began
-	why    string          // see schedule.Ended.Unforeseen
+	why    string          // why the footprints so far were wrong; "": no sign of that
 }
 
 // A transaction records the rows that an open transaction has used.
@@ -64,8 +64,8 @@ type transaction struct {
 	buyer   int
 }
 
-// NewTracker returns the tracker of a run with this number of buyers. Without a catalog, no command has a footprint.
-// With raw, values are not replaced by names, since they are compared with no other run.
+// NewTracker returns the tracker of a run with this number of buyers. Without a catalog, no command has a footprint. If
+// `raw` is true, footprints keep values that differ between runs. Such footprints can be compared only within the run.
 func NewTracker(c *Catalog, names Names, buyers int, raw bool) *Tracker {
 	return &Tracker{Catalog: c, names: names, buyers: buyers, raw: raw, open: map[*wire.Conn]*transaction{}, rows: map[int]images{}, wrote: map[string]bool{}}
 }
@@ -90,10 +90,10 @@ var hasName = regexp.MustCompile(`<[\w-]+:\w+>`)
 // sequence matches functions that reveal the order of their calls.
 var sequence = regexp.MustCompile(`(?i)\b(?:nextval|currval|setval|lastval)\b`)
 
-// changing matches a statement with a value that differs in each run.
+// changing matches a statement that may contain a value that differs in each run.
 var changing = regexp.MustCompile(`(?i)\b(?:now|current_\w+|localtime\w*|\w+_timestamp|timeofday|random|default|\w*uuid\w*)\b`)
 
-// Arrived determines the rows that commands use, before the commands are sent.
+// Arrived determines the rows that commands use, before the commands are sent to the server.
 func (t *Tracker) Arrived(commands []Command) {
 	for _, o := range commands {
 		*o.Usage = t.usage(o)

@@ -5,7 +5,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A Usage lists the rows that a command uses.
+// A Usage lists the rows that a command uses. Such a list is the command's footprint.
 type Usage struct {
 	Now   *schedule.Footprint // footprint of the command; nil: unknown
 	Key   string              // Now as text, if that is the same in each run; otherwise ""
@@ -14,7 +14,7 @@ type Usage struct {
 	table string
 	finds effect.Rows // for an UPDATE or a DELETE: its rows
 	at    int         // number of executed commands when this command arrived
-	knew  []cell      // cells with remembered values that Now relies on, in rows that other buyers can see
+	knew  []cell      // remembered values (of a column in a row) that Now relies on, in rows that other buyers can see
 	ids   bool        // the statement contains a server-generated value
 }
 

@@ -27,7 +27,7 @@ func (m images) put(table, key string, one *image) {
 	m[table][key] = one
 }
 
-// merged adds the remembered values of a row to the map fixed, if the map identifies one row by its primary key.
+// merged adds the remembered values of a row to the map `fixed`, if `fixed` identifies one row by its primary key.
 func (t *Tracker) merged(u *Usage, o Command, fixed map[string][]string) map[string][]string {
 	table := u.table
 	shape := t.shapes[table]
@@ -63,8 +63,8 @@ var oneUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // A naming gives names to values that differ between runs.
 type naming struct{ *Tracker }
 
-// named replaces the values of an Access by their names. It omits a value that has several spellings, and a value
-// without a name that may differ in the next run.
+// named replaces the values of an Access by their names. It omits a value that has several spellings. It also
+// omits a value without a name that may differ in the next run.
 func (t naming) named(a effect.Access, masked string) effect.Access {
 	rows := func(r effect.Rows) effect.Rows {
 		fixed := map[string][]string{}
@@ -101,8 +101,8 @@ func (t naming) named(a effect.Access, masked string) effect.Access {
 	return a
 }
 
-// known returns the name of a value, or the value itself if it is the same in each run. The text masked is the
-// statement with names; "" if the value is not from a statement.
+// known returns the name of a value, or the value itself if it is the same in each run. The text `masked` is the
+// statement with names in place of values; "" if the value is not from a statement.
 func (t naming) known(table, column, v, masked string) (name string, known bool) {
 	plain := true
 	switch t.shapes[table].Columns[column].Kind {

@@ -8,12 +8,12 @@ import (
 )
 
 // A Conn is a program's connection to a server, with the gate in between. It tracks the order of the
-// commands and which of them are answered. Its session interprets them, and the gate decides when they
-// continue.
+// commands and which of them are answered. The session, which knows the protocol, interprets them. The
+// gate decides when they continue.
 //
-// Three goroutines work for a Conn: one reads from the program, one reads from the server, and one
-// sends each command after the previous one is answered, even if the program pipelines. A goroutine
-// that holds mu calls no method of the gate except Busy.
+// Three goroutines work for a Conn. One reads from the program, and one reads from the server. The
+// third sends each command after the previous one is answered, even if the program pipelines. A
+// goroutine that holds mu calls no method of the gate except Busy.
 type Conn struct {
 	Protocol string
 	Buyer    int   // the buyer that the program serves; 0: it serves all buyers
@@ -31,7 +31,7 @@ type Conn struct {
 	queue []*Command // commands that were read and are not answered, in order; only the first may be sent
 	first *Command   // queue[0], once Gate.First has returned
 	sent  *Command   // queue[0], from sending it until the server's answer is complete
-	held  *Command   // queue[0], from its complete answer until the program has received it
+	held  *Command   // queue[0], from its complete answer until the program has received that answer
 	last  error      // why the server hung up before the program received the answer to held
 	part  []byte     // an incomplete answer; used only by the goroutine that reads from the server
 	ended error
@@ -40,7 +40,7 @@ type Conn struct {
 }
 
 // Serve relays between a program and a server until either hangs up, and then closes both sockets. The
-// caller must call program.Warm first.
+// caller must call program.Warm first, so that Gate.Busy counts the socket.
 func Serve(gate Gate, p Protocol, buyer int, program, server *Socket) error {
 	c := &Conn{Protocol: p.Name, Buyer: buyer, gate: gate, program: program, server: server, gone: make(chan struct{})}
 	c.moved.L = &c.mu
@@ -181,7 +181,7 @@ func (c *Conn) next() *Command {
 	return c.queue[0]
 }
 
-// pass sends a command when the gate allows it, and then delivers the answer when the gate allows that.
+// pass sends a command when the gate allows it. Later, when the gate allows that, pass delivers the answer.
 func (c *Conn) pass(o *Command) error {
 	if err := await(o.let, c.gone); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (c *Conn) pass(o *Command) error {
 	return c.hand(o.Answer.Raw)
 }
 
-// await waits until one of the two channels is closed. It returns at once if the first is nil.
+// await waits until `sign` or `gone` is closed. It returns at once if `sign` is nil.
 func await(sign, gone chan struct{}) error {
 	if sign == nil {
 		return nil
@@ -218,7 +218,7 @@ func await(sign, gone chan struct{}) error {
 	}
 }
 
-// exchange sends the bytes of a command, or of one of its steps, and waits for the complete answer.
+// exchange sends the bytes of a command, or of one step of a split command, and waits for the complete answer.
 func (c *Conn) exchange(o *Command, raw []byte) error {
 	c.mu.Lock()
 	if !o.Silent {
@@ -311,8 +311,8 @@ func (c *Conn) hungUp(why error) {
 	}
 }
 
-// push delivers a message that answers no command, when the gate allows it. An answer that the server
-// sent earlier, such as the confirmation of a SUBSCRIBE, reaches the program first.
+// push delivers a message that answers no command, when the gate allows it. If the server has sent an
+// answer before, such as the confirmation of a SUBSCRIBE, the program receives that answer first.
 func (c *Conn) push(m Message) {
 	c.mu.Lock()
 	for c.held != nil && c.held.deliver == nil && c.ended == nil {

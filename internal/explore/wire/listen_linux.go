@@ -16,8 +16,8 @@ type Listener struct {
 	file     *os.File // a second descriptor of the listener; Go's poller watches it
 }
 
-// Listen serves protocol p on l for a buyer's program. Closing the result closes l. server is the
-// address of the real server. Unless done is nil, Listen calls it with the error of each ended connection.
+// Listen serves protocol p on l for a buyer's program. Closing the result closes l. The parameter `server` is the
+// address of the real server. Unless `done` is nil, Listen calls it with the error of each ended connection.
 func Listen(gate Gate, p Protocol, buyer int, l *net.TCPListener, server string, done func(error)) (*Listener, error) {
 	file, err := pollable(l)
 	if err != nil {
@@ -91,8 +91,8 @@ func accept(gate Gate, raw rawConn) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// connect serves a connection. accept has raised Busy for it. connect lowers Busy as soon as the
-// program's socket has raised it instead.
+// connect serves a connection. At first, Gate.Busy counts the connection. Then connect makes it count the
+// program's socket.
 func connect(gate Gate, p Protocol, buyer int, c *net.TCPConn, server string) error {
 	_ = c.SetNoDelay(true)
 	program, err := NewSocket(gate, c)

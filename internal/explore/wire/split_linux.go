@@ -1,10 +1,10 @@
 package wire
 
-// A Splitter is a Session that can execute a command and commit it in two steps, see Command.Split.
+// A Splitter is a Session that can execute a command and commit it in two steps, as Command.Split asks.
 type Splitter interface {
-	// Opens returns the bytes that begin a transaction. The connection sends them before current.
-	// Receive hides the server's answer to them from the program, and then calls current.Begun. It makes
-	// the answer to current say that no transaction is open, as without Opens.
+	// Opens returns the bytes that begin a transaction. The connection sends them before current. Receive
+	// hides the server's answer to them from the program, and then calls current.Begun. In the answer to
+	// current, it clears the flag of an open transaction, since the program has not opened one.
 	Opens(current *Command) []byte
 	// Commits returns the bytes that commit the transaction. Receive returns the end of the server's answer
 	// as a Message without bytes. If the server refuses the commit, current.Answer becomes the refusal.
@@ -29,10 +29,10 @@ type split struct {
 	commit   chan struct{}      // closed by Commit
 }
 
-// Split divides a command with Autocommits into two steps: the server executes it, and commits it
-// later. Between the steps, the command holds its locks, and no other connection sees its changes.
-// After the first step, the connection calls the function executed. If executed returns true, the
-// second step waits for Commit. Call Split before Let.
+// Split divides a command with Autocommits into two steps: the server executes it, and commits it later.
+// Between the steps, the command holds its locks, and no other connection sees its changes. After the first
+// step, the connection calls the function `executed`. If that returns true, the second step waits for
+// Commit. Call Split before Let.
 func (o *Command) Split(executed func() (hold bool)) {
 	o.split = split{step: Begins, executed: executed, commit: make(chan struct{})}
 }
@@ -43,7 +43,7 @@ func (o *Command) Step() Step { return o.split.step }
 // Begun says that the transaction that Opens began is open. The session calls it.
 func (o *Command) Begun() { o.split.step = Executes }
 
-// Commit starts the second step. Call it once, after the function executed has returned true.
+// Commit starts the second step. Call it once, and only after the function `executed` has returned true.
 func (o *Command) Commit() { close(o.split.commit) }
 
 // finish makes the second step of a command, if it has two.

@@ -43,13 +43,13 @@ func (s *Shown) Row(row []witness.Cell) {
 // Rows returns the rows that Row has added.
 func (s *Shown) Rows() [][]witness.Cell { return s.rows }
 
-// Full reports whether another row would not be shown.
+// Full reports whether the text has reached its limit, so that another row would not be shown.
 func (s *Shown) Full() bool { return s.width > LongestText }
 
 // Only replaces all rows by the given row.
 func (s *Shown) Only(row string) { *s = Shown{parts: []string{row}, width: len(row)} }
 
-// Text returns the rows, and then the texts in more, in one line.
+// Text returns the rows, and then the texts in `more`, in one line.
 func (s *Shown) Text(more ...string) string { return Shorten(s.Whole(more...)) }
 
 // Whole returns the same line as Text, without a limit.
@@ -66,8 +66,8 @@ func Shorten(text string) string {
 	return string(all)
 }
 
-// Readable returns a value for people and reports whether it is text. If cut is true, the value may end
-// within a character, and Readable omits that character.
+// Readable returns a value for people and reports whether it is text. If `cut` is true, the value may
+// end within a character, and Readable omits that character.
 func Readable(value string, cut bool) (string, bool) {
 	for n := 0; cut && n < utf8.UTFMax && len(value) > 0 && !utf8.ValidString(value); n++ {
 		value = value[:len(value)-1]

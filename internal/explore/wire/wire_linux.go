@@ -25,11 +25,11 @@ type Protocol struct {
 	Open func(program, server *Socket) Session
 }
 
-// A Session is one connection as its protocol sees it. Login is called first. Then two goroutines call
-// Next and Receive, so their common state needs a lock. No method is called again after it has failed.
+// A Session is one connection as its protocol sees it. Login is called first. Then two goroutines call Next and
+// Receive, so their common state needs a lock. After a method has failed, it is not called again.
 //
-// A session that must refuse its program (because of TLS, or an authentication that cannot be relayed)
-// tells the program why in the protocol's own words. It then fails with a *Refused.
+// A session must refuse a program that wants TLS, or an authentication that cannot be relayed. It tells the
+// program why in the protocol's own words, and then fails with a *Refused.
 type Session interface {
 	// Login relays the greeting and the authentication, and removes capabilities that the gate cannot handle.
 	// It returns the server's number for the connection: MySQL's thread id, PostgreSQL's process id,
@@ -40,14 +40,14 @@ type Session interface {
 	// program has hung up.
 	Next() (*Command, error)
 
-	// Receive reads one message from the server. Its first byte has already come. current is the
-	// command that was sent and has no complete answer yet, or nil. With the message that ends the
-	// answer, Receive fills in current.Answer.
+	// Receive reads one message from the server. Its first byte has already come. The parameter `current` is
+	// the command that was sent and has no complete answer yet, or nil. With the message that ends the answer,
+	// Receive fills in current.Answer.
 	Receive(current *Command) (Message, error)
 
-	// TimedOut serves the event timeout, for which the explorer interrupts current. If raw reports the
-	// interruption, TimedOut returns the answer of a lock wait time-out instead, and changes
-	// current.Answer. Otherwise it returns raw.
+	// TimedOut serves the event `timeout`, for which the explorer interrupts `current`. If `raw` reports the
+	// interruption, TimedOut returns the answer of a lock wait time-out instead, and changes current.Answer.
+	// Otherwise it returns `raw`.
 	TimedOut(current *Command, raw []byte) []byte
 }
 
@@ -119,8 +119,8 @@ func (o *Command) InFull() string {
 // Conn returns the connection of the command.
 func (o *Command) Conn() *Conn { return o.conn }
 
-// Hold makes the command wait for Let or Release, and its answer for Deliver. Call it in Gate.Arrived
-// or, for a push, in Gate.Answered.
+// Hold makes the command wait for Let or Release, and its answer for Deliver. Call it in Gate.Arrived or, for a
+// pushed message, in Gate.Answered.
 func (o *Command) Hold() { o.let, o.deliver = make(chan struct{}), make(chan struct{}) }
 
 // Let sends the command to its server. If the command waits there, the gate must end that wait. Call
@@ -132,7 +132,7 @@ func (o *Command) Let() {
 	close(o.let)
 }
 
-// Release sends the command unchanged, so the server ends its wait.
+// Release sends the command unchanged. If it waits in the server, its own time-out ends that wait.
 func (o *Command) Release() { close(o.let) }
 
 // Deliver passes the answer to the program, and counts it in Gate.Busy until the program has it. Call
@@ -147,7 +147,7 @@ func (o *Command) Deliver() {
 	close(o.deliver)
 }
 
-// uncount lowers Busy once, after turn or Deliver has raised it.
+// uncount lowers Gate.Busy once, after the method `turn` or Deliver has raised it.
 func (o *Command) uncount() {
 	o.conn.mu.Lock()
 	defer o.conn.mu.Unlock()
@@ -157,11 +157,11 @@ func (o *Command) uncount() {
 	}
 }
 
-// TimedOut turns the answer into that of a lock wait time-out, see Session.TimedOut.
+// TimedOut turns the answer into that of a lock wait time-out, like Session.TimedOut.
 func (o *Command) TimedOut() { o.Answer.Raw = o.conn.session.TimedOut(o, o.Answer.Raw) }
 
-// Deadlocked turns the answer of an interrupted statement into that of a deadlock's victim, if the
-// protocol can.
+// Deadlocked turns the answer of an interrupted statement into the error of a deadlock's victim. It does
+// nothing if the protocol has no such answer.
 func (o *Command) Deadlocked() {
 	if s, ok := o.conn.session.(interface {
 		Deadlocked(current *Command, raw []byte) []byte
@@ -212,8 +212,8 @@ type Gate interface {
 	Arrived(o *Command)
 	// First reports that o may be sent: the commands before it on its connection are answered.
 	First(o *Command)
-	// Passed reports that the server has answered o, which was not held. The program is about to
-	// receive the answer, so its reaction comes later. If the connection ends, only Left is called.
+	// Passed reports that the server has answered o, which was not held. The program receives the answer after
+	// this call, so its reaction comes later. If the connection ends first, only Left is called.
 	Passed(o *Command)
 	// Answered reports that the server has answered o, which waits for Deliver. Or the server has
 	// pushed o, which waits if the gate calls Hold.
@@ -237,8 +237,8 @@ func (Open) Passed(*Command)   {}
 func (Open) Answered(*Command) {}
 func (Open) Timed() bool       { return false }
 
-// A Socket is one end of a connection. The gate sees all bytes that have arrived. Those that the socket has not
-// read are in the kernel's queue, see Unread. From before it reads until Rest, Gate.Busy counts the socket.
+// A Socket is one end of a connection. The gate knows of all bytes that have arrived. Unread counts those that
+// are still in the kernel. Gate.Busy counts the socket from before it reads until Rest.
 type Socket struct {
 	R *bufio.Reader // uses Read
 

@@ -75,8 +75,8 @@ type answer struct {
 	firstRow []string // values of the only row so far
 }
 
-// feed adds a packet and reports whether it ends the answer. payload may be truncated; size is its full
-// length in bytes.
+// feed adds a packet and reports whether it ends the answer. The slice `payload` may be truncated;
+// `size` is its full length in bytes.
 func (a *answer) feed(payload []byte, size int) (ends bool, err error) {
 	if len(payload) == 0 && a.phase != inRows {
 		return false, errShort
@@ -250,8 +250,8 @@ func (a *answer) fails(payload []byte) {
 func (a *answer) more() bool   { return a.status&statusMoreResults != 0 }
 func (a *answer) failed() bool { return a.code != 0 }
 
-// refusal returns the server's error in answer to a command of the session itself; nil if there is
-// none.
+// refusal returns the server's error in answer to a command that the session, not the program, has
+// sent. It returns nil if there is none.
 func (a *answer) refusal() error {
 	if !a.failed() {
 		return nil
@@ -262,7 +262,7 @@ func (a *answer) refusal() error {
 // text returns the answer in one short line for people.
 func (a *answer) text(verb string) string { return wire.Shorten(a.whole(verb)) }
 
-// whole returns the same line as the method text, without a limit.
+// whole returns the same line as the method `text`, without a limit to its length.
 func (a *answer) whole(verb string) string {
 	var parts []string
 	if a.oks > 0 && (a.sets == 0 || a.affected > 0) {

@@ -37,7 +37,7 @@ const (
 	comBulkExecute  = 0xfa
 )
 
-// passing maps the commands that touch no data, and so do not wait at the gate, to their names.
+// passing maps the commands that touch no data to their names. Such a command does not wait at the gate.
 var passing = map[byte]struct {
 	name string
 	kind kind
@@ -54,7 +54,7 @@ var passing = map[byte]struct {
 // A said is the analysis of one statement's text.
 type said struct {
 	effect.Statement
-	weakens    bool // later writes possibly do not lock the rows that they read
+	weakens    bool // after it, a write possibly does not lock the rows that it reads
 	isolates   bool // it sets an isolation level
 	lasts      bool // the level applies to all later transactions
 	holds      bool // it may leave locks that survive the transaction
@@ -236,8 +236,8 @@ func (s *state) reset(c *wire.Command, q *request, payload []byte) {
 	}
 }
 
-// lockLimit returns the time-out of a GET_LOCK, for wire.Command.Limit. A negative time-out means no
-// limit (MariaDB Knowledge Base, GET_LOCK). If the time-out is computed, lockLimit returns 0.
+// lockLimit returns the time-out of a GET_LOCK, as wire.Command.Limit defines it. A negative time-out
+// means no limit (MariaDB Knowledge Base, GET_LOCK). If the time-out is computed, lockLimit returns 0.
 func lockLimit(line string) time.Duration {
 	m := lockSeconds.FindStringSubmatch(line)
 	if m == nil {

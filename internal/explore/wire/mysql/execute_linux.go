@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// lastPrepared is MariaDB's number for the statement that was prepared last. A program can use it
-// without waiting for the statement's number.
+// lastPrepared is MariaDB's number for the statement that was prepared last. With it, a program can use
+// the statement before the server has sent the statement's own number.
 const lastPrepared = 1<<32 - 1
 
 // statement finds a prepared statement, with mu held. It returns nil if there is none.
@@ -75,8 +75,8 @@ func (s *state) longData(payload []byte) {
 	}
 }
 
-// values returns the parameters of an EXECUTE for people, from the bytes after the iteration count. A
-// program sends the types with the first EXECUTE only, so values stores them.
+// values returns the parameters of an EXECUTE for people, from the bytes after the iteration count. It
+// stores the types of the parameters, since a program sends them with the first EXECUTE only.
 func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
 	if p.params == 0 {
 		return nil, nil

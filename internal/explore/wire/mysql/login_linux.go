@@ -88,7 +88,7 @@ func (s *session) Login() (id int64, err error) {
 // A login is the exchange before the program's first command.
 type login struct{ program, server *wire.Socket }
 
-// fromProgram reads the program's next packet. It waits as long as the program takes.
+// fromProgram reads the program's next packet. It has no time limit.
 func (l login) fromProgram() (raw, payload []byte, err error) {
 	l.server.Rest()
 	l.program.Rest()
@@ -102,7 +102,7 @@ type greeted struct {
 }
 
 // greeting removes capabilities from the first packet of a server, in place (Protocol::HandshakeV10).
-// payload is part of raw.
+// The slice `payload` is part of `raw`.
 func greeting(raw, payload []byte) (g greeted, err error) {
 	if len(payload) == 0 || payload[0] != 10 {
 		return g, errors.New("the server at the mysql address greets as no MySQL or MariaDB does")
@@ -169,9 +169,9 @@ func (l login) refuse(sequence byte, why error) {
 	}
 }
 
-// authenticate relays packets until the server sends OK or ERR. It returns the OK without relaying it.
-// It supports every plugin in which the program answers each packet of the server. It also supports the
-// packet 1 3 of caching_sha2_password: the server has cached the password, and expects no answer.
+// authenticate relays packets until the server sends OK or ERR. It returns the OK without relaying it. It supports
+// every plugin in which the program answers each packet of the server. It also supports the packet 1 3 of
+// caching_sha2_password, which says that the server has cached the password and expects no answer.
 func (l login) authenticate() (ok []byte, err error) {
 	for {
 		raw, payload, err := readPacket(l.server.R)

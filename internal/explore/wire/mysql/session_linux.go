@@ -14,10 +14,10 @@
 // CLIENT_OPTIONAL_RESULTSET_METADATA, MariaDB's extended capabilities). Everything else reaches the
 // other side byte for byte.
 //
-// Only the schedule may end a lock wait. So each connection gets an innodb_lock_wait_timeout and a
-// lock_wait_timeout of an hour after its login, and again after each command that may have changed
-// them. A program that reads these variables sees 3600. Three time-outs stay in force: FOR UPDATE WAIT
-// n, MariaDB's SET STATEMENT, and the time-out of GET_LOCK (Command.Limit).
+// Only the schedule may end a lock wait, not a clock. So each connection gets an innodb_lock_wait_timeout and a
+// lock_wait_timeout of an hour after its login, and again after each command that may have changed them. A program
+// that reads these variables sees 3600. Three time-outs stay in force: FOR UPDATE WAIT n, MariaDB's SET STATEMENT,
+// and the time-out of GET_LOCK (Command.Limit).
 //
 // The tests use MariaDB 10.11. The code for MySQL 8 and its caching_sha2_password follows the
 // documentation and was never run.
@@ -33,8 +33,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol is the protocol of MySQL and MariaDB. catalog returns the database's tables and routines;
-// nil while they are unknown.
+// Protocol is the protocol of MySQL and MariaDB. The function `catalog` returns the database's tables
+// and routines; nil while they are unknown.
 func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 	return wire.Protocol{Name: "mysql", Open: func(program, server *wire.Socket) wire.Session {
 		return &session{
@@ -50,7 +50,7 @@ type session struct {
 
 	// Used only by the goroutine that calls Receive.
 	from assembler
-	own  *answer // the answer to a command of the session itself; not for the program
+	own  *answer // the answer to a command that the session itself has sent; the program does not get it
 	does *request
 
 	mu         sync.Mutex                 // guards all fields below
@@ -76,7 +76,7 @@ type state struct {
 	unlocks        bool          // every transaction is at READ COMMITTED or below, so a write locks no row that it only reads
 	autocommit     bool          // the server commits each statement outside a transaction
 	tables         bool          // the connection may have locked tables, which a BEGIN would unlock
-	split          *wire.Command // the last split command, until the next command comes; see split_linux.go
+	split          *wire.Command // the last command that ran in two steps (split_linux.go), until the next command comes
 	authenticating bool          // a CHANGE_USER logs in again
 }
 
@@ -94,7 +94,7 @@ type prepared struct {
 // A request is the part of a command that Receive needs to read the answer.
 type request struct {
 	answer   answer
-	settles  bool // state.unsettled counts the command
+	settles  bool // state.unsettled, the number of commands that may open a transaction, counts the command
 	setsWait bool // the command may have changed the time-out of lock waits
 	resets   bool // the command resets the connection: CHANGE_USER, RESET_CONNECTION
 	prepares *prepared
@@ -143,7 +143,7 @@ func hungUp(err error) error {
 }
 
 // Receive implements wire.Session. It uses the bytes that are there and never waits for the rest of a
-// packet, since a server may stop in the middle of a row to wait for a lock.
+// packet. A server may stop in the middle of a row to wait for a lock.
 func (s *session) Receive(current *wire.Command) (m wire.Message, err error) {
 	if current == nil {
 		return s.lastWords()

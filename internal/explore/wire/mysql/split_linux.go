@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Opens implements wire.Splitter. A split command executes in a transaction of the session: Opens
-// returns its BEGIN, and Commits its COMMIT, which the connection sends in a second step.
+// Opens implements wire.Splitter. A split command executes and commits in two steps, in a transaction of the
+// session. Opens returns the BEGIN before the first step, and Commits the COMMIT, which is the second step.
 func (s *session) Opens(current *wire.Command) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,8 +22,8 @@ func (*session) Commits(current *wire.Command) []byte {
 	return query("COMMIT")
 }
 
-// step reads the server's answer to a BEGIN or COMMIT of the session itself. own is false if the next
-// answer is for the program.
+// step reads the server's answer to a BEGIN or COMMIT of the session itself. The result `own` is false
+// if the next answer is for the program.
 func (s *session) step(current *wire.Command) (m wire.Message, own bool, err error) {
 	begins := current.Step() == wire.Begins
 	if !begins && current.Step() != wire.Commits {

@@ -110,7 +110,7 @@ func (c *call) columns() []field {
 	return fields
 }
 
-// row counts a DataRow. It decodes the row if the row is shown or may contain generated keys.
+// row counts a DataRow. It also decodes the row if the row is shown, or if it may contain generated keys.
 func (c *call) row(f frame) {
 	const mostIDs = 1000
 	c.result.rows++

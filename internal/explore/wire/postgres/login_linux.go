@@ -160,7 +160,7 @@ func replicates(raw []byte) bool {
 	return true
 }
 
-// authenticate relays the program's answer to a request of the server, unless that needs no answer.
+// authenticate relays the program's answer to a request of the server, if the request needs an answer.
 func (l login) authenticate(request frame) error {
 	if len(request.body()) < 4 {
 		return errFrame
@@ -229,7 +229,7 @@ func (l login) setUp(id int64) (isolation string, err error) {
 	return isolation, nil
 }
 
-// A refusal is the server's error to a statement of the session itself.
+// A refusal is the server's error to a statement that the session, not the program, has sent.
 type refusal struct{ pgproto3.ErrorResponse }
 
 func (e *refusal) Error() string { return errorText(e.ErrorResponse) }

@@ -35,7 +35,7 @@ type batch struct {
 	says     []said   // analyses of the executed statements
 	parses   []said   // analyses of the prepared or bound statements
 	executes int
-	piece    bool   // the command is one of several that the method pipeline made of a batch
+	piece    bool   // the method `pipeline` has divided a batch into several commands, and this is one of them
 	parts    []part // the executed statements of the extended protocol
 }
 
@@ -260,12 +260,11 @@ func (s *state) takeExtended(b *batch, f frame) {
 	}
 }
 
-// executed adds an executed statement. The function whole returns its complete text; nil if line is
-// complete.
+// executed adds an executed statement. The function `whole` returns its complete text; nil if `line` is complete.
 func (b *batch) executed(what said, line string, whole func() string) {
 	b.executes++
 	b.says = append(b.says, what)
-	if b.executes == 1 { // several statements need no Whole: Text shows the beginning of each
+	if b.executes == 1 { // with several statements, Text shows the beginning of each, and Whole stays nil
 		b.command.Whole = whole
 	} else {
 		b.command.Whole = nil

@@ -42,7 +42,7 @@ func (s *Session) Receive(current *wire.Command) (wire.Message, error) {
 	return m, nil
 }
 
-// hasCopy handles data that the program sent before the server asked for it. If wanted is false, no
+// hasCopy handles data that the program sent before the server asked for it. If `wanted` is false, no
 // COPY takes the data, so the server discards it.
 func (s *state) hasCopy(wanted bool) {
 	for len(s.calls) > 0 && s.calls[0].awaits {

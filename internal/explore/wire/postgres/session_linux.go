@@ -1,10 +1,10 @@
 // Package postgres implements wire.Protocol for PostgreSQL's frontend/backend protocol 3.0 (PostgreSQL
 // 15 manual, chapter 55).
 //
-// A command is one unit that the server answers as a whole: a Query, or an extended batch up to its
-// Sync or Flush. The session relays bytes unchanged, with three exceptions. It refuses a request for
-// TLS or GSSAPI encryption. Before the program's first command, it switches
-// off the settings that end waits. It can give an interrupted wait another error.
+// A command is one unit that the server answers as a whole: a Query, or an extended batch up to its Sync or
+// Flush. The session relays bytes unchanged, with three exceptions. It refuses a request for TLS or GSSAPI
+// encryption. Before the program's first command, it switches off the settings that end waits. It can replace
+// the error of an interrupted wait.
 //
 //	Query                        gated      answered up to ReadyForQuery, or to CopyInResponse
 //	Parse ... Execute Sync       gated      the same
@@ -29,8 +29,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Protocol returns the protocol of PostgreSQL. catalog returns the database's tables and routines; nil
-// while they are unknown.
+// Protocol returns the protocol of PostgreSQL. The function `catalog` returns the database's tables and
+// routines; nil while they are unknown.
 func Protocol(catalog func() *effect.Catalog) wire.Protocol {
 	return wire.Protocol{Name: "postgres", Open: func(program, server *wire.Socket) wire.Session {
 		return &Session{program: program, server: server, state: state{catalog: catalog, statements: map[string]*prepared{}, portals: map[string]*portal{}}}
@@ -48,9 +48,9 @@ type Session struct {
 	state            // shared by both directions
 }
 
-// A state is the state of a connection, as the messages of both sides show it: the prepared statements,
-// the commands that wait for an answer, and whether a transaction is open. It determines the effect of
-// a command and the end of its answer.
+// A state is the state of a connection, as the messages of both sides show it. It has the prepared statements,
+// the commands that wait for an answer, and whether a transaction is open. It determines the effect of a command
+// and the end of its answer.
 type state struct {
 	catalog    func() *effect.Catalog // nil: the catalog is never known
 	statements map[string]*prepared   // prepared statements by their names
@@ -79,7 +79,7 @@ const (
 // A prepared is a statement that the program has prepared.
 type prepared struct {
 	sql    string
-	says   said            // the analysis of sql, see state.said
+	says   said            // the analysis of sql
 	by     *effect.Catalog // the catalog that was known when says was determined
 	types  []uint32        // types of its parameters, by OID; 0: unknown
 	fields []field         // fields of its rows, after the server has described it
@@ -89,7 +89,7 @@ type prepared struct {
 type portal struct {
 	statement *prepared
 	line      string        // the statement with the values in it
-	whole     func() string // returns line without a limit; nil if it is complete
+	whole     func() string // returns `line` without a limit; nil if `line` is complete
 	formats   []int16       // formats of the columns: none, one for all, or one each
 	fields    []field       // set after the server has described it
 }
@@ -103,7 +103,7 @@ type call struct {
 	awaits   bool // it has data for a COPY that the server has not answered
 	onlyData bool // it has nothing except data for a COPY
 	opened   bool // a transaction was open at its first answer
-	begun    bool // opened is known
+	begun    bool // `opened` is known
 
 	result  result
 	answer  answer
@@ -150,8 +150,8 @@ func (s *state) gate(c *wire.Command, all []said) {
 		}
 		c.Compound = c.Compound || one.Compound || one.Skews || steps > 1
 		if one.level != "" {
-			// A default that is set in an open transaction does not apply to that transaction, and a
-			// rollback undoes it. So such a statement does not set serial.
+			// A default that is set in an open transaction does not apply to that transaction, and a rollback
+			// undoes it. So such a statement does not set s.serial.
 			s.serial = one.level == "SERIALIZABLE" && !(one.lasting && begun)
 			if one.lasting {
 				s.serialized = s.serial

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// own is the name of the session's prepared statements and portals. A Query or an unnamed statement
-// would drop the program's unnamed statement.
+// own is the name of the prepared statements and portals that the session itself uses. A Query or an
+// unnamed statement would remove the program's unnamed statement.
 const own = "oversell"
 
 // Opens implements wire.Splitter.

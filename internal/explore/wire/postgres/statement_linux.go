@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 )
 
-// A said is the analysis of one statement's text. The zero value means a write, which waits at the
-// gate.
+// A said is the analysis of one statement's text. The zero value means a write, which waits at the gate
+// until the search releases it.
 type said struct {
 	effect.Statement
 	upper    string // the text in capitals

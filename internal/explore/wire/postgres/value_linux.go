@@ -31,7 +31,7 @@ func inlined(bind *pgproto3.Bind, types []uint32) (values []string) {
 	return values
 }
 
-// format returns the format of value i. The list formats is empty (text), has one entry for all values,
+// format returns the format of value i. The list `formats` is empty (text), has one entry for all values,
 // or one for each.
 func format(formats []int16, i int) int16 {
 	switch {

@@ -19,7 +19,7 @@ type asked struct {
 	db     int          // the database that it selects; -1: none
 	begins *transaction // the transaction that a MULTI begins
 	runs   *transaction // the transaction that an EXEC runs
-	before int          // the database before the command
+	before int          // number of the database before the command
 	after  int          // the database after the command, unless Redis refuses it
 	mute   bool         // the program does not want its answer
 
@@ -76,8 +76,8 @@ func (v *value) tells() effect.RedisAnswer {
 	return effect.Value
 }
 
-// judge decides the same for an EXEC. It reports a change if a queued command changed something, and a
-// failure if a queued command failed and none changed anything.
+// judge decides for an EXEC, the end of a MULTI. It reports a change if a queued command changed
+// something, and a failure if a queued command failed and none changed anything.
 func (t *transaction) judge(v *value) (changed, failed bool) {
 	if v.left || len(v.items) != len(t.queue) {
 		return true, false // the answer has more values than were read

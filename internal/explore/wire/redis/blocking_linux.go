@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// limit returns the time-out of a blocking command, for wire.Command.Limit, and the same command
-// without a time-out. For a command that cannot wait, or that Redis will refuse, it returns 0 and nil.
+// limit returns the time-out of a blocking command, as wire.Command.Limit defines it, and the same command without
+// a time-out. For a command that cannot wait, or that Redis will refuse, it returns 0 and nil.
 func limit(q *request) (limit time.Duration, unlimited []byte) {
 	i, seconds, blocks := effect.RedisTimeout(q.args)
 	if !blocks || i >= len(q.args) {

@@ -25,7 +25,7 @@ func (c channels) confirmations(listens string) int {
 	return max(1, len(c[entering(listens)]))
 }
 
-// confirmed records the confirmation v, which begins with word.
+// confirmed records the confirmation v, which begins with `word`.
 func (c channels) confirmed(word string, v *value) {
 	if len(v.items) < 2 || v.items[1].null {
 		return

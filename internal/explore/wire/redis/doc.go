@@ -9,8 +9,8 @@
 //     session keeps them from the program.
 //
 // Each command of a pipeline is one Command. MULTI up to EXEC is one Command too: queued commands pass,
-// since they take effect at EXEC. SUBSCRIBE passes and is not a step. Subscribe before the schedule
-// begins, or every schedule may miss the same message.
+// since they take effect at EXEC. SUBSCRIBE passes and is not a step. A program should subscribe before
+// the schedule begins. Otherwise every schedule may miss the same message.
 //
 // The session refuses MONITOR, SYNC, PSYNC, SCRIPT DEBUG, and SUBSCRIBE or CLIENT REPLY within MULTI.
 // In the server's output after them, answers cannot be distinguished from other messages.

@@ -47,11 +47,10 @@ func newSession(program, server *wire.Socket) *session {
 	}
 }
 
-// Login asks for the client id and hides the answer from the program. A server with a password refuses
-// the question until it has the password. Then Login relays the program's commands without the gate
-// until AUTH or HELLO succeeds; before that, the server executes nothing else. Login waits as long as
-// the program takes, and Gate.Busy does not count that time. The id is 0 if the user may not ask for it
-// (ACL).
+// Login asks for the client id and hides the answer from the program. A server with a password refuses the question
+// until it has the password. Then Login relays the program's commands until AUTH or HELLO succeeds; before that,
+// the server executes nothing else, so nothing has to wait at the gate. Login has no time limit, and Gate.Busy does
+// not count its time. The id is 0 if the user may not ask for it (ACL).
 func (s *session) Login() (int64, error) {
 	for {
 		id, locked, err := s.ask()
@@ -64,7 +63,7 @@ func (s *session) Login() (int64, error) {
 	}
 }
 
-// ask sends CLIENT ID. locked reports that the server wants a password first.
+// ask sends CLIENT ID. The result `locked` reports that the server wants a password first.
 func (s *session) ask() (id int64, locked bool, err error) {
 	if _, err := s.server.Write(encode([][]byte{[]byte("CLIENT"), []byte("ID")})); err != nil {
 		return 0, false, err
@@ -186,7 +185,8 @@ func (s *session) command(q *request) (*wire.Command, error) {
 	return o, nil
 }
 
-// unframed returns the reason for refusing a command; "" if there is none.
+// unframed returns the reason for refusing a command after which answers cannot be told from other
+// messages; "": none.
 func unframed(name, sub, word string) string {
 	switch name {
 	case "MONITOR", "SYNC", "PSYNC":

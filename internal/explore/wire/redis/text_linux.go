@@ -122,7 +122,7 @@ func cut(s string) string {
 	return string(runes[:maxAnswer-1]) + "…"
 }
 
-// write stops when there is enough text for cut.
+// write appends v to b, until there is enough text for the function `cut`.
 func (v *value) write(b *strings.Builder, outermost bool) {
 	text := string(v.text[:min(len(v.text), 4*maxAnswer)])
 	switch {

@@ -37,7 +37,7 @@ func (l lines) Receive(*wire.Command) (wire.Message, error) {
 func (lines) TimedOut(_ *wire.Command, raw []byte) []byte { return raw }
 
 // Echo starts a server and a gate in front of it, until the test ends, and returns the gate's address.
-// Each line is a command. The server answers it with the same line, unless the line is one of silent.
+// Each line is a command. The server answers it with the same line, unless `silent` contains the line.
 func Echo(t testing.TB, gate wire.Gate, silent ...string) (address string) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,8 +28,8 @@ func NextTransaction(ctx context.Context, db *sql.DB) (n int64, err error) {
 	return n, err
 }
 
-// Changed returns the tables, in lower case, with a row that was inserted or updated by a transaction whose number is
-// since or higher. The query comes from ChangedQuery.
+// Changed returns the tables, in lower case, with a row that a transaction has inserted or updated. It considers
+// transactions numbered `since` or higher. The query comes from ChangedQuery.
 func Changed(ctx context.Context, db *sql.DB, query string, since int64) (tables []string, err error) {
 	if query == "" {
 		return nil, nil
@@ -49,8 +49,8 @@ func CatalogState(ctx context.Context, db *sql.DB) (state string, err error) {
 	return state, err
 }
 
-// Sequences returns the last value of each sequence of PostgreSQL, 0 for an unused one. It returns true (hidden) if the
-// user lacks the privilege to read some sequence.
+// Sequences returns the last value of each sequence of PostgreSQL, 0 for an unused one. The result `hidden` is true if
+// the user lacks the privilege to read some sequence.
 func Sequences(ctx context.Context, db *sql.DB) (last map[string]int64, hidden bool, err error) {
 	last = map[string]int64{}
 	var name string

@@ -36,12 +36,12 @@ func (d *mysqlConnections) Adopt(int64) { d.adopted = true }
 
 func (d *mysqlConnections) Blocks() bool { return true }
 
-// Waiting reads the state three times, since each reading alone is unreliable. A transaction's state says LOCK WAIT
-// even before the server has checked for a deadlock, which may end that wait. The server's counter of waits includes a
-// wait only after the check (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then wait_start). But it also counts
-// a transaction that got the lock, or was chosen as victim, until its thread wakes. So the waits count as real if the
-// counter is at least their number, and they are the same before and after. A larger counter does not reject them:
-// MySQL decrements it without a lock (lock_wait_suspend_thread), so after a lost decrement it stays too high for ever.
+// Waiting reads the states of transactions twice and the server's counter of waits in between, since each reading
+// alone is unreliable. A state says LOCK WAIT even before the server has checked for a deadlock, which may end that
+// wait. The counter includes a wait only after the check (MariaDB, lock0lock.cc, lock_wait: check_and_resolve, then
+// wait_start). But it still includes a transaction that got the lock, or was a deadlock's victim, until its thread
+// wakes. So the waits are real if both readings agree and the counter is at least their number. The counter may be
+// larger: MySQL decrements it without a lock (lock_wait_suspend_thread), so it may stay too high for ever.
 func (d *mysqlConnections) Waiting(ctx context.Context, named bool) (map[int64]bool, error) {
 	waiting := map[int64]bool{}
 	if d.adopted || named {
@@ -114,8 +114,8 @@ func threadOf(transaction string) (id int64) {
 	return id
 }
 
-// waitingByState adds the connections that wait for a lock on a table and, if named is true, in GET_LOCK. The latter
-// include a connection that already has the named lock, until its thread runs: see Holder.
+// waitingByState adds the connections that wait for a lock on a table and, if `named` is true, in GET_LOCK. A
+// connection that has got the named lock counts as waiting until its thread runs; Holder shows which one that is.
 func (d *mysqlConnections) waitingByState(ctx context.Context, named bool, waiting map[int64]bool) error {
 	states, err := d.states(ctx)
 	if err != nil {
@@ -185,8 +185,8 @@ func (d *mysqlConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 }
 
 // Interrupt ends only the statement, like a lock wait time-out with the default innodb_rollback_on_timeout=OFF. The
-// transaction stays open with its writes and locks (own.TestPlanted). Only the error differs, see Answer. The
-// server's time-out would take at least 1 s in each schedule.
+// transaction stays open with its writes and locks (own.TestPlanted). Only the error differs, and Answer replaces it.
+// The server's own time-out would take at least 1 s in each schedule.
 func (d *mysqlConnections) Interrupt(ctx context.Context, c Conn) error {
 	_, err := d.admin.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", c.ID()))
 	return err
@@ -219,7 +219,7 @@ func isMySQL(err error, number uint16) bool {
 
 type mysqlRecords struct {
 	admin *sql.DB
-	far   bool // ids have been set to start at FirstID
+	far   bool // the counter of ids has been set to FirstID
 }
 
 // Prepare implements Records. On a disposable server, a commit need not reach the disk.
@@ -231,7 +231,7 @@ func (r *mysqlRecords) Prepare(ctx context.Context, disposable bool) error {
 	return err
 }
 
-// Stated returns true only for MariaDB: merging of states was not tested on MySQL.
+// Stated returns true only for MariaDB: on MySQL, the comparison of states was not tested.
 func (r *mysqlRecords) Stated(ctx context.Context) (bool, error) {
 	mariaDB, follows := false, true
 	var name, value string

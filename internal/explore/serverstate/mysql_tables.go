@@ -5,8 +5,8 @@ import (
 	"database/sql"
 )
 
-// A tableWait is a wait for a metadata lock: the waiting statement, and the number of metadata locks that
-// its connection had when the wait was first seen.
+// A tableWait is a wait for a metadata lock. It has the waiting statement, and the number of metadata locks of the
+// connection when the wait was first seen.
 type tableWait struct {
 	query int64
 	had   int
@@ -45,8 +45,8 @@ func (d *metadataLocks) plugin(ctx context.Context) error {
 
 // waiting adds the connections that wait for a metadata lock. A LOCK TABLES waits for another LOCK TABLES or for a
 // transaction that has used the table; a statement waits for a LOCK TABLES. A connection that gets the lock keeps its
-// waiting state until its thread runs, but then has one more lock than before. Only MariaDB's plugin METADATA_LOCK_INFO
-// shows that. Without it, a run is void if a connection was slow to wake.
+// waiting state until its thread runs, but has one more lock than before. Only MariaDB's plugin METADATA_LOCK_INFO
+// shows that. Without the plugin, the run is discarded if a connection was slow to wake.
 func (d *metadataLocks) waiting(ctx context.Context, waiting map[int64]bool) error {
 	if err := d.plugin(ctx); err != nil {
 		return err

@@ -40,8 +40,8 @@ const noTimeouts = `SELECT set_config(name, '0', false)
 	WHERE current_setting(name, true) IS NOT NULL`
 
 // Connected implements Connections. Only a superuser may set deadlock_timeout. At its default of one second, the
-// explorer still finds each deadlock first. Connected refuses a pooler, since settings and End could then apply to
-// different sessions.
+// explorer still finds each deadlock first. Connected refuses a pooler such as PgBouncer: behind it, settings and End
+// could apply to different sessions.
 func (d *postgresConnections) Connected(ctx context.Context, conn driver.Conn) (int64, error) {
 	id, err := connectionID(ctx, conn, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -115,8 +115,8 @@ func (d *postgresConnections) buyers() string {
 	return "{" + strings.Join(ids, ",") + "}"
 }
 
-// closed returns a connection whose wait has closed a cycle. Of several such connections, it returns that with the
-// highest number.
+// closed returns a connection whose wait has closed a cycle, which is a deadlock. Of several such connections, it
+// returns the one with the highest number.
 func (d *postgresConnections) closed(blockers map[int64][]int64) (victim int64, found bool) {
 	for id := range blockers {
 		if !inCircle(blockers, id) {
@@ -183,8 +183,8 @@ func (d *postgresConnections) Gone(ctx context.Context, c Conn) (bool, error) {
 	return gone, err
 }
 
-// Interrupt ends the statement like lock_timeout: the transaction fails and releases its locks
-// (own.TestTimeoutShown). Only the error differs, see Answer.
+// Interrupt ends the statement like lock_timeout: the transaction fails and releases its locks (own.TestTimeoutShown).
+// Only the error differs, and Answer replaces it.
 func (d *postgresConnections) Interrupt(ctx context.Context, c Conn) error {
 	return d.cancel(ctx, c.ID())
 }

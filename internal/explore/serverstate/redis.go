@@ -28,7 +28,7 @@ type Redis struct {
 	kinds  map[string]string // by key: its type when it was last read
 }
 
-// NewRedis returns the server to which admin is connected. Close closes admin.
+// NewRedis returns the server to which `admin` is connected. Close closes `admin`.
 func NewRedis(name string, admin *redis.Client) *Redis {
 	return &Redis{Name: name, admin: admin, named: named{channels: map[string]string{}}, kinds: map[string]string{}}
 }

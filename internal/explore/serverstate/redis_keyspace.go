@@ -24,9 +24,8 @@ type Keyspace struct{ client *redis.Client }
 // NewKeyspace returns the keyspace of client's server. The caller closes client.
 func NewKeyspace(client *redis.Client) Keyspace { return Keyspace{client} }
 
-// eachKey returns a script that counts the keys for which condition is true, and runs do for each of them. The
-// parameters `condition` and `do` are Lua code, in which left is the key's time to live in ms, negative if the key does not
-// expire.
+// eachKey returns a script that counts the keys for which `condition` is true, and executes `do` for each of them. Both
+// parameters are Lua code. In it, `left` is the key's time to live in ms; it is negative if the key does not expire.
 func eachKey(condition, do string) *redis.Script {
 	return redis.NewScript(`
 local n = 0
@@ -40,8 +39,8 @@ end
 return n`)
 }
 
-// Named returns the keys that a command names, according to the server. It returns false (known) if the command may use
-// other keys, because it runs a script or works on all keys.
+// Named returns the keys that a command names, according to the server. The result `known` is false if the command may
+// use other keys, because it runs a script or works on all keys.
 func (k Keyspace) Named(ctx context.Context, words []string) (keys []string, known bool, _ error) {
 	args := []any{"COMMAND", "GETKEYS"}
 	for _, word := range words {
@@ -88,7 +87,7 @@ for db in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):') do
 end
 return all`)
 
-// Values returns the keys of all databases, each with its value as text. It fails if there are more keys than most.
+// Values returns the keys of all databases, each with its value as text. It fails if there are more than `most` keys.
 func (k Keyspace) Values(ctx context.Context, most int) (all [][]string, _ error) {
 	answer, err := values.Run(ctx, k.client, nil, most, k.client.Options().DB).Slice()
 	if err != nil {

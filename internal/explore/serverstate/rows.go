@@ -17,7 +17,7 @@ type Rows struct {
 	next    int
 }
 
-// Keep reads a complete result. With an open cursor, the next step would still read.
+// Keep reads a complete result. If the cursor stayed open, the next step would still read from the server.
 func Keep(from driver.Rows) (*Rows, error) {
 	kept := &Rows{columns: from.Columns()}
 	for {
@@ -57,8 +57,8 @@ func (r *Rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// String returns the rows for the user, without columns that the buyer knows, such as names, and without zeros in columns
-// that no strategy has used yet.
+// String returns the rows for the user. It omits columns that the buyer knows, such as names, and zeros in columns that
+// no strategy has used yet.
 func (r *Rows) String() string {
 	if len(r.values) == 0 {
 		return "no row"
@@ -104,7 +104,7 @@ func exact(v driver.Value) string {
 	return strconv.Quote(Show(v))
 }
 
-// cell returns a value with its column; "" if the value tells nothing.
+// cell returns a value with its column; "" if the value is not worth showing.
 func (r *Rows) cell(column, value string) string {
 	switch column {
 	case "id", "name", "stocked", "product_name", "purchase_time", "strategy", "idempotency_key", "waited_ms", "left_after":
@@ -112,7 +112,7 @@ func (r *Rows) cell(column, value string) string {
 			return ""
 		}
 		if column == "id" {
-			value = "N" // ids continue from run to run
+			value = "N" // ids continue from run to run, so they differ
 		}
 	case "version", "fence", "last_entry":
 		if value == "0" || value == "0-0" {

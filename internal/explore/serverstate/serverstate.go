@@ -33,15 +33,15 @@ type Connections interface {
 	// if Waiting, End and Interrupt do not need one.
 	Connected(ctx context.Context, conn driver.Conn) (id int64, err error)
 
-	// Adopt takes over a connection that a program has opened. Its waits must not time out.
+	// Adopt takes over a connection that a program has opened. The waits of the connection must not time out.
 	Adopt(id int64)
 
 	// Blocks reports whether a statement may wait inside the server. If it may not, a connection must not be ended
 	// while a statement runs.
 	Blocks() bool
 
-	// Waiting returns the connections whose statement waits for a lock. The caller sets named to true if a statement
-	// under way asks for a named lock, see Statement.NamedLock.
+	// Waiting returns the connections whose statement waits for a lock. The caller sets `named` to true if a statement
+	// under way asks for a named lock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
 
 	// End ends a connection as if its process had ended, and waits until its transaction is rolled back.
@@ -58,14 +58,14 @@ type Connections interface {
 	// Interrupt ends the wait of the connection's statement, like the server's lock-wait time-out.
 	Interrupt(ctx context.Context, c Conn) error
 
-	// Answer converts the result of a statement into the result that its strategy gets: the rows of a query, or
-	// an error. The error is WouldBlock if the statement must wait at the gate again.
+	// Answer converts the result of a statement into the result that its strategy gets: the rows of a query, or an
+	// error. The error is WouldBlock if the statement must wait outside the server, and be sent again.
 	Answer(ctx context.Context, s Statement, got *Rows, err error) (*Rows, error)
 }
 
-// Records makes the records of different runs comparable.
+// Records makes the purchase records of different runs comparable.
 type Records interface {
-	// Prepare is called once. If no other user has data on the server, disposable is true.
+	// Prepare is called once. The parameter `disposable` is true if no other user has data on the server.
 	Prepare(ctx context.Context, disposable bool) error
 
 	// Stated reports whether three things determine the effect of a statement: the committed data, the statements and waits
@@ -73,8 +73,8 @@ type Records interface {
 	// (SERIALIZABLE in PostgreSQL), if plain reads take locks (SERIALIZABLE in MariaDB), or in a cluster.
 	Stated(ctx context.Context) (bool, error)
 
-	// Recount returns a statement that resets the counter of record ids, so that states of different runs can be
-	// equal. It returns "" if such a statement is too slow, see NextID.
+	// Recount returns a statement that resets the counter of record ids, so that states of different runs can be equal.
+	// It returns "" if such a statement is too slow; then NextID is used.
 	Recount() string
 
 	// NextID returns the id of the next record, at least FirstID; 0 if Recount resets the counter.
@@ -109,7 +109,7 @@ type Statement struct {
 	Conn      Conn
 	NamedLock bool // it asks for a named lock
 	TimedOut  bool // the schedule has ended its wait
-	Read      bool // an open transaction has read or written before it
+	Read      bool // its transaction is open, and has read or written before it
 }
 
 // WouldBlock is the error of a database that refuses a statement instead of letting it wait.
@@ -144,8 +144,8 @@ func connectionID(ctx context.Context, conn driver.Conn, query string) (int64, e
 	return id.Int64, err
 }
 
-// endIfHungUp ends the connection if the driver has hung up on a waiting statement. The server would notice that, and
-// roll back, at an unpredictable time. Other clients cannot see the difference.
+// endIfHungUp ends the connection if the driver has hung up on a waiting statement. The server alone would notice that,
+// and roll back, at an unpredictable time. Other clients see the same in both cases.
 func endIfHungUp(ctx context.Context, d Connections, s Statement, got *Rows, err error) (*Rows, error) {
 	if err == nil || ctx.Err() == nil {
 		return got, err

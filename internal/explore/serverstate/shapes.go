@@ -31,7 +31,7 @@ type Column struct {
 	Default Fill
 }
 
-// A Kind says whether different constants of a column are different values.
+// A Kind says whether two different constants in a column always mean different values.
 type Kind string
 
 // The kinds. In a column of any other type, two texts may mean the same value.
@@ -45,7 +45,6 @@ const (
 // A Fill tells how the server fills a column if an INSERT omits it.
 type Fill string
 
-// The fills.
 const (
 	Empty  Fill = ""  // NULL
 	Fresh  Fill = "f" // a value that no other row has: from a sequence, or a random UUID

@@ -10,7 +10,7 @@ import (
 )
 
 // sqliteConnections implements Connections for SQLite without a busy time-out. SQLite refuses a statement that would
-// wait. The statement then waits at the gate until another transaction has ended, so none waits inside SQLite.
+// wait. The explorer sends the statement again after another transaction has ended, so none waits inside SQLite.
 type sqliteConnections struct{}
 
 func (sqliteConnections) Connected(context.Context, driver.Conn) (int64, error) { return 0, nil }
@@ -24,9 +24,9 @@ func (sqliteConnections) Interrupt(context.Context, Conn) error                 
 // Held returns no locks: only programs under test need it, and they cannot use SQLite.
 func (sqliteConnections) Held(context.Context, []string) (map[int64][]string, error) { return nil, nil }
 
-// Answer turns a refusal into WouldBlock if SQLite would have waited with a busy time-out. SQLite does not wait for
-// a lock if the transaction has already read (sqlite3BtreeBeginTrans calls the busy handler only when
-// inTransaction is TRANS_NONE), or if its snapshot is stale. The strategy gets these two refusals.
+// Answer turns a refusal into WouldBlock if SQLite would have waited with a busy time-out. It would not wait if the
+// transaction has already read (sqlite3BtreeBeginTrans calls the busy handler only when inTransaction is TRANS_NONE),
+// or if the transaction's snapshot is stale. These two refusals go to the strategy.
 func (sqliteConnections) Answer(_ context.Context, s Statement, got *Rows, err error) (*Rows, error) {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_BUSY && !s.Read {

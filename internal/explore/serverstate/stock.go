@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/product/stock"
 )
 
-// Stock is the stock and the records of one product in a database.
+// Stock is the stock and the purchase records of one product in a database.
 type Stock struct {
 	Admin   *gorm.DB // not a buyer's connection
 	Product string

@@ -33,8 +33,8 @@ type Table struct {
 var errHidden = errors.New("the user may not see the triggers of all tables")
 
 // The queries of ReadTables. Those for tables return the table's name, and whether the table is a view, is opaque for
-// another reason, and fires (see Table). Those for foreign keys return the table, the referenced table, and whether a
-// row of the table changes when the referenced row is deleted, and when its key changes.
+// another reason, and fires (as in Table). Those for foreign keys return the table, the referenced table, and two
+// flags: whether the table's rows change when the referenced row is deleted, and when its key changes.
 const (
 	mysqlTriggers = `SELECT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))
 	OR EXISTS (SELECT 1 FROM information_schema.schema_privileges WHERE privilege_type = 'TRIGGER' AND table_schema = DATABASE() AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), ''''))`
@@ -121,7 +121,7 @@ func (r *reader) each(query string, do func(), into ...any) {
 	}
 }
 
-// each runs a query with args, scans each row into the given variables, and calls do.
+// each runs a query with args, scans each row into the given variables, and then calls do.
 func each(ctx context.Context, db *sql.DB, query string, into []any, do func(), args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

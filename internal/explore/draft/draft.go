@@ -52,7 +52,7 @@ type Server struct {
 // A Variable is an environment variable of the program.
 type Variable struct {
 	Name, Value string
-	Comment     string // "" if the value addresses a private server
+	Comment     string // a comment for the file; "" if the value addresses a private server
 
 	file string // the file that sets it
 }
@@ -76,13 +76,13 @@ type ecosystem struct {
 var ecosystems = []ecosystem{php, ruby, java, golang, python, node}
 
 // sources read facts that do not depend on the language, stronger facts first. They run after the
-// ecosystem. The functions after chooseServers can use d.Database and d.Redis.
+// program's ecosystem. The functions after chooseServers can use d.Database and d.Redis.
 var sources = []func(*repository, *Draft){
 	readCompose, readDotenv, readEnvironment, readImports, readDumps, chooseServers,
 	readSQL, readRoutes, readTables, findGone, readPorts, readReady, chooseEnv,
 }
 
-// Read reads the repository in root. name is the program's name, unless its files contain one. Read
+// Read reads the repository in root. The parameter `name` is the program's name, unless its files contain one. Read
 // fails only for an unreadable folder. If a repository contains no facts, the Draft has no values.
 func Read(root fs.FS, name string) (*Draft, error) {
 	r, err := open(root)
@@ -200,7 +200,8 @@ func (d *Draft) uses(k *kind, strength, because string, args ...any) {
 
 func (d *Draft) dependsOn(file string, names []string) { d.clients(file, "depends on", names) }
 
-// clients records the client libraries among the names that a file has.
+// clients records the client libraries among `names`, which a file contains. The verb `has` is for
+// messages: "depends on".
 func (d *Draft) clients(file, has string, names []string) {
 	for _, name := range names {
 		for _, k := range kinds {

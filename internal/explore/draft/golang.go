@@ -53,6 +53,6 @@ func readGo(r *repository, d *Draft) {
 	readProcfile(r, d)
 }
 
-// goBinary is the name of the compiled program. With go run, each buyer's instance would compile it
-// again.
+// goBinary is the name of the compiled program. With `go run`, each buyer's instance would compile the
+// program again.
 const goBinary = "oversell-program"

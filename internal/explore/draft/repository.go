@@ -111,7 +111,7 @@ func groups(expression *regexp.Regexp, text string) (all []string) {
 	return all
 }
 
-// endsIn reports whether a file's path ends with a word of the list ends.
+// endsIn reports whether a file's path ends with a word of the list `ends`.
 func endsIn(file, ends string) bool {
 	return slices.ContainsFunc(strings.Fields(ends), func(end string) bool { return strings.HasSuffix(file, end) })
 }

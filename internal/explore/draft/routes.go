@@ -50,7 +50,7 @@ var words = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)(?:buy|purchase|checkout|order|reserv|redeem|claim)`),
 }
 
-// spoilt matches requests about a sale that do not make one, such as a refund.
+// spoilt matches requests, such as a refund, that have a word for a sale and do not sell.
 var spoilt = regexp.MustCompile(`(?i)cancel|refund|status|histor|webhook|callback|admin|confirm|payment|/me\b|search|return|review|coupon`)
 
 // ofUsers matches requests about accounts and files.

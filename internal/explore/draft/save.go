@@ -25,9 +25,8 @@ type Result struct {
 	Missing []string // keys with values that the owner must replace, each with its line
 }
 
-// Save drafts oversell.yaml for the repository in dir and writes it to path. The path "" means FileName
-// in dir, and "-" means stdout. Save replaces an existing file only if force is true. The error is one
-// line.
+// Save drafts oversell.yaml for the repository in dir and writes it to path. The path "" means FileName in dir, and
+// "-" means stdout. Save replaces an existing file only if `force` is true. The error is one line.
 func Save(dir, path string, force bool, stdout io.Writer) (r Result, err error) {
 	if path == "" {
 		path = filepath.Join(dir, FileName)

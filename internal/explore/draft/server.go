@@ -10,14 +10,14 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// A kind is a kind of server that the explorer can gate, with the address of a private server.
+// A kind is a kind of server for which the explorer has a gate, with the address of a private server.
 type kind struct {
 	key                  string // key in oversell.yaml
 	host, port           string
 	user, database, path string   // path of the private server's URL
 	schemes              []string // schemes of URLs, the usual one first
 	image                *regexp.Regexp
-	clients              []string // names of client libraries, as lower returns them
+	clients              []string // names of client libraries, in the form that the function `lower` returns
 	words                *regexp.Regexp
 }
 

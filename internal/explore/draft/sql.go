@@ -78,7 +78,7 @@ func readSQL(r *repository, d *Draft) {
 	}
 }
 
-// foreign matches the names of databases that the explorer cannot gate.
+// foreign matches the names of databases for which the explorer has no gate.
 var foreign = regexp.MustCompile(`(?i)\bh2\b|hsqldb|sqlite|oracle|mssql|sqlserver`)
 
 // isOtherDatabase reports whether a path names a kind of database that the program does not use.

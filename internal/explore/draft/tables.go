@@ -58,9 +58,9 @@ var (
 		regexp.MustCompile(`(?i)^(?:\w+_)?(?:orders?|purchases?|purchase_history)$`),
 		regexp.MustCompile(`(?i)^(?:\w+_)?(?:bookings?|reservations?|tickets?|sales?|claims?|redemptions?|registrations?|checkouts?)$`),
 	}
-	// noStock matches tables with quantities of a buyer, not of the shop.
+	// noStock matches tables in which a quantity belongs to a buyer, and is not the stock of the shop.
 	noStock = regexp.MustCompile(`(?i)order|cart|purchase|line_?item|booking|reservation|sale|payment|invoice|user|history|log`)
-	// otherAmount matches columns with a number of units that is not the current stock.
+	// otherAmount matches columns with a number of units other than the current stock.
 	otherAmount = regexp.MustCompile(`(?i)^(?:total|initial|original|max|min|reserved|alert|low|safety|sold|warning)`)
 	// hasStock matches tables in which a column "quantity" is the stock.
 	hasStock = regexp.MustCompile(`(?i)product|item|goods|stock|inventor|variant|ticket|event|voucher|coupon|sku|seat|book|article|offer|deal`)

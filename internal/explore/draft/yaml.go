@@ -23,8 +23,8 @@ var file = template.Must(template.New("oversell.yaml").Funcs(template.FuncMap{
 	"scalar": scalar, "comment": comment, "guess": guessed, "fill": filled,
 }).Parse(fileText))
 
-// YAML returns the file that describes the program. After a value that may be wrong, it contains
-// app.GuessMark and the reason. Values that the repository does not tell contain app.Placeholder.
+// YAML returns the file that describes the program. A value that may be wrong is followed by
+// app.GuessMark and the reason. app.Placeholder stands for a value that the repository does not tell.
 func (d *Draft) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	if err := file.Execute(&b, rendering{d}); err != nil {

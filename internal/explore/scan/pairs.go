@@ -96,12 +96,11 @@ func pairs(requests []Request) (all []Pair) {
 	return all
 }
 
-// pair decides whether two requests can conflict, from the tables and keys that each uses when it runs
-// alone. Beside another request, each behaves as it does alone until one of its commands reads data that
-// the other has written, or meets a lock of the other. Until then, the runs alone show every command of
-// both. Two reads never conflict, nor do two checks of a foreign key. An ignored command can conflict
-// with a step of the other request, but not with its ignored commands: the key ignore in oversell.yaml
-// declares that the order of such commands does not matter.
+// pair decides whether two requests can conflict, from the tables and keys that each uses when it runs alone. Each
+// request behaves as it does alone until one of its commands reads data that the other request has written, or
+// meets one of its locks. Until then, the runs alone show every command of both. Two reads never conflict, nor do
+// two checks of a foreign key. Two commands that oversell.yaml ignores do not conflict either: its key `ignore`
+// declares that their order does not matter. An ignored command can conflict with any other command.
 func pair(of [2]int, a, b Request) Pair {
 	p := Pair{Requests: [2]string{a.Name, b.Name}, Conflicts: []string{}, of: of, commands: a.Commands + b.Commands}
 	var conflicts []target.Resource
@@ -128,7 +127,7 @@ func pair(of [2]int, a, b Request) Pair {
 	return p
 }
 
-// among returns a function that reports whether one of the given resources covers its argument.
+// among returns a function that reports whether one of the given resources (tables and keys) covers its argument.
 func among(all []target.Resource) func(target.Resource) bool {
 	return func(one target.Resource) bool { return slices.ContainsFunc(all, one.Covers) }
 }
@@ -139,7 +138,8 @@ func meet(one, other target.Footprint) []target.Resource {
 	return slices.DeleteFunc(slices.Concat(one.Writes, one.Locks), func(r target.Resource) bool { return !used(r) })
 }
 
-// leftOut returns a line for each request and reason, with the requests that it cannot conflict with.
+// leftOut returns a line for each request and each reason. It names the requests with which that request
+// cannot conflict.
 func leftOut(all []Pair) (lines []string) {
 	type group struct{ request, why string }
 	var order []group

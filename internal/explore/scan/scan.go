@@ -1,5 +1,5 @@
-// Package scan finds out which requests of a program race, without rules. It explores the program with
-// each pair of requests, including two of the same request.
+// Package scan finds out which requests of a program race. It needs no rules from the user. It explores
+// the program with each pair of requests, including two of the same request.
 //
 //	each request alone -> Footprint -> pairs: left out if they cannot conflict, the most suspicious first
 //	each pair          -> a search, compared with the serial orders of the two buyers -> Report
@@ -44,7 +44,7 @@ type scan struct {
 	begun  time.Time
 	until  time.Time // end of the budget; set when the program is ready
 	saved  []string  // folders in Save
-	failed error     // the first error of save
+	failed error     // the first error of the method `save`
 	report Report
 }
 

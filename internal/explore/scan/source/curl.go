@@ -57,7 +57,7 @@ var noValue = []string{
 // ignored lists options of curl with a value that do not change the request.
 var ignored = []string{"-o", "--output", "-m", "--max-time", "--connect-timeout", "--retry", "-w", "--write-out"}
 
-// curl reads the words of a command without its name. rest begins with the next command.
+// curl reads the words of a command without its name. The result `rest` begins with the next command.
 func curl(words []string) (r app.Request, rest []string, err error) {
 	var data []string
 	get := false

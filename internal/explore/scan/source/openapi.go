@@ -16,9 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// A document is an OpenAPI document. The package does not validate it, and reads only the parts for
-// requests: paths, methods, parameters and bodies with their examples, and references within the
-// document.
+// A document is an OpenAPI document. The package does not validate it. It reads only the parts for requests: paths,
+// methods, parameters and bodies with their examples, and references within the document.
 type document map[string]any
 
 // methods are the HTTP methods of operations, in the order of the OpenAPI specification.
@@ -203,7 +202,7 @@ func (d document) composed(of map[string]any, depth int) (any, bool) {
 	return value, len(value) > 0
 }
 
-// object returns a value of the document as a map; nil if it is no map. It follows references within
+// object returns a value of the document as a map; nil if it is not a map. It follows references within
 // the document.
 func (d document) object(v any) map[string]any {
 	for range deepest { // a reference may lead to itself

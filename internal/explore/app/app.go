@@ -20,7 +20,7 @@ import (
 
 // An App is the description of a program under test, from its file.
 type App struct {
-	allowed string // set by Guard
+	allowed string // host:port of a remote server that may be wiped; set by Guard
 	Name    string // letters, digits, dots, underscores and hyphens
 	Dir     string // value of `folder`, or the folder of oversell.yaml; commands run there, and paths are relative to it
 
@@ -49,13 +49,13 @@ type App struct {
 	Reset    Reset
 	Sold     Answers          // answers that acknowledge a sale
 	Refused  Answers          // answers that refuse a sale, although their status means a failure
-	Pauses   bool             // the owner states that no buyer needs to keep its pooled connection in a pause too short to explore
+	Pauses   bool             // the owner states that no buyer relies on its pooled connection in a pause too short to explore
 	Atomic   bool             // the owner states that no other write comes between the read and the write of one statement
 	AnyOrder bool             // the owner states that the order of the answers to one buyer's parallel commands does not matter
 	Never    []string         // queries that must return no row
 	Serial   bool             // each run must end like a serial order: the buyers one after the other
-	Strict   bool             // the program may not refuse a buyer that it serves in the serial order
-	Except   []string         // allowed differences from the serial order, see package oracle
+	Strict   bool             // a run is wrong if the program refuses a buyer that it serves in the serial order
+	Except   []string         // allowed differences from the serial order
 	Random   []*regexp.Regexp // values that differ between runs
 	Ignore   Ignore           // commands of the program's background work
 	Quiet    time.Duration    // how long the program must send nothing before the first buyer of a run; 0: no wait
@@ -71,10 +71,10 @@ type App struct {
 	handed   []string          // names of the values that the requests of `before` provide
 }
 
-// Attach is a program that already runs and connects to the gates.
+// Attach is a program that already runs, and connects to the gates in place of its servers.
 type Attach struct {
 	PID   int               `yaml:"pid"`   // process id of its first process
-	Gates map[string]string `yaml:"gates"` // by protocol: the address at which it looks for the server
+	Gates map[string]string `yaml:"gates"` // by protocol: the address at which the program looks for the server
 }
 
 // A Server is one of the user's servers.
@@ -92,8 +92,8 @@ type Request struct {
 	Named       string // in a scan, a name that distinguishes requests with the same method and path; may be ""
 }
 
-// CheckOverlap returns an error in one line if the explorer cannot hold a statement of this program
-// inside its server.
+// CheckOverlap returns an error in one line if the program cannot be explored with --overlap, which
+// runs one statement as two steps.
 func (a *App) CheckOverlap() error {
 	if a.Run == nil {
 		return errors.New("--overlap needs an instance for each buyer: write `run:` instead of `shared:` or `attach:`")
@@ -167,9 +167,8 @@ func Load(path string) (*App, error) {
 	return a, nil
 }
 
-// LoadScan reads a file for a scan of its requests, which may have no buyers. Only the serial orders
-// judge the runs of a scan, since the rules of `never` and the answers of `sold` belong to the one
-// request of `buyer`.
+// LoadScan reads a file for a scan of its requests, which may have no buyers. The serial orders alone judge the
+// runs of a scan: the rules of `never` and the answers of `sold` belong to the one request of `buyer`.
 func LoadScan(path string) (*App, error) {
 	a, err := read(path)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 )
 
 // An Ignore describes the commands of the program's background work, such as telemetry and job queues.
-// They pass the gates without a stop, and are not steps of a schedule.
+// These commands pass the gates without a stop, and are not steps of a schedule.
 type Ignore struct {
 	Entries  []string         // as written in oversell.yaml
 	Tables   []string         // in lower case, without schema
 	Patterns []*regexp.Regexp // patterns of statements and Redis commands
 }
 
-// Names reports whether a pattern matches the command, or whether the command is a statement that names
-// only tables of the list, and at least one of them.
+// Names reports whether a pattern matches the command, or whether the command is a statement about
+// listed tables alone. It must name one of them at least.
 func (i Ignore) Names(protocol, command string) bool {
 	if slices.ContainsFunc(i.Patterns, func(p *regexp.Regexp) bool { return p.MatchString(command) }) {
 		return true

@@ -124,7 +124,7 @@ func valueOf(name, text string) (v Value, err error) {
 // String returns the place as written in oversell.yaml.
 func (v Value) String() string { return v.kind + " " + v.at }
 
-// In returns the value from an answer. found reports whether the answer contains it.
+// In returns the value from an answer. The result `found` reports whether the answer contains it.
 func (v Value) In(header http.Header, body string) (text string, found bool) {
 	switch v.kind {
 	case "header":

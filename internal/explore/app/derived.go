@@ -11,8 +11,9 @@ import (
 // derivedKeys are the keys of the original that a derived file replaces or leaves out.
 var derivedKeys = []string{"name", "folder", "buyer", "buyers", "requests", "never", "rules", "sold", "except"}
 
-// Derived returns the text of a file for the given folder. It describes the same program with other
-// buyers, and only serial orders judge its runs. except lists the allowed differences.
+// Derived returns the text of a file for the given folder, about the same program with other buyers. A
+// run is correct if it ends like a serial order: the buyers one after the other. The list `except` has
+// the allowed differences.
 func (a *App) Derived(folder string, buyers []Request, except []string) ([]byte, error) {
 	text, err := os.ReadFile(a.file)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Guard refuses servers on other machines, since the search runs the statements of reset repeatedly.
-// allowed is the host:port of a remote server that may be wiped, or "". The error is one line.
+// Guard refuses servers on other machines, since the search runs the statements of reset repeatedly. The parameter
+// `allowed` is the host:port of a remote server that may be wiped, or "". The error is one line.
 func (a *App) Guard(allowed string) error {
 	if a.Local {
 		return nil
@@ -32,8 +32,8 @@ func (a *App) Guard(allowed string) error {
 	return nil
 }
 
-// guardRedis refuses a Redis with keys in a database that oversell.yaml does not name. Events remove
-// keys from every database, since a program may SELECT any.
+// guardRedis refuses a Redis with keys in a database that oversell.yaml does not name. Events such as an expiry
+// remove keys from every database, since a program may SELECT any.
 func guardRedis(ctx context.Context, client *redis.Client, address string) error {
 	keyspace, err := client.Info(ctx, "keyspace").Result()
 	if err != nil {

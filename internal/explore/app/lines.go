@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// lines are the line numbers in oversell.yaml, from 1, that a violation can refer to.
+// lines are line numbers in oversell.yaml, from 1. A report of a violation refers to them.
 type lines struct {
 	never []int // line of each rule of `never`
 	buyer int   // line of the buyers' request, or of the requests of a scan

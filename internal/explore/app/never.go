@@ -51,7 +51,7 @@ var countOrQuoted = map[string]*regexp.Regexp{
 }
 
 // in fills the counts into a query: it replaces :sold and :failed, except in string literals and
-// comments. asked reports whether the query contains one of them.
+// comments. The result `asked` reports whether the query contains one of them.
 func (t Told) in(protocol, query string) (text string, asked bool) {
 	numbers := map[string]int{":sold": t.Sold, ":failed": t.Failed}
 	text = countOrQuoted[protocol].ReplaceAllStringFunc(query, func(found string) string {
@@ -65,8 +65,8 @@ func (t Told) in(protocol, query string) (text string, asked bool) {
 	return text, asked
 }
 
-// maxSerial is the maximum number of buyers with serial runs: 4 buyers and their subsets have 65 serial
-// orders.
+// maxSerial is the maximum number of buyers with serial runs, one buyer after the other. 4 buyers and
+// their subsets have 65 orders.
 const maxSerial = 4
 
 var errManyBuyers = fmt.Errorf("without never every order of the buyers runs first, which takes too long for more than %d: leave some out, or list rules in never", maxSerial)

@@ -37,7 +37,7 @@ func (l *Listener) Listen(ctx context.Context, channel string) error {
 }
 
 // Notified returns the notifications since the last call, including those of the explorer's own
-// statements. It misses no notification of an answered statement: PostgreSQL signals every listener
+// statements. It misses no notification of an answered statement. PostgreSQL signals every listener
 // before the answer, and the query in Notified makes the server deliver the notifications.
 func (l *Listener) Notified(ctx context.Context) ([]Notification, error) {
 	err := ask(ctx, func(ctx context.Context) error {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// places checks that no two listeners share an address, that no request goes to a gate, and that
-// requests stay within the program's own network.
+// places checks that no two listeners share an address. It also checks that no request goes to a gate
+// instead of the program, or leaves the program's own network.
 func (a *App) places(*file) error {
 	taken := map[string]string{} // listener by address
 	for _, name := range protocols {

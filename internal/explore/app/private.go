@@ -130,10 +130,9 @@ const firstTransaction = "DO $$ BEGIN WHILE txid_current() < 1000 LOOP COMMIT; E
 // have the same id in some runs and different ids in others.
 const idsPerTable = 1_000_000
 
-// renumber sets the first id of new rows, and chooses a different one for each table as long as the
-// numbers suffice. query returns the name, the greatest possible id and the last id of each table or
-// sequence. statement sets the first id of one of them. renumber skips a table whose last id is firstID
-// or more.
+// renumber sets the first id of new rows, and chooses a different one for each table as long as the numbers
+// suffice. The SQL `query` returns the name, the greatest possible id and the last id of each table or sequence.
+// The SQL `statement` sets the first id of one of them. renumber skips a table whose last id is firstID or more.
 func renumber(ctx context.Context, db *sql.DB, query, statement string) error {
 	_, rows, err := rows(ctx, db, query, math.MaxInt)
 	if err != nil {

@@ -40,16 +40,15 @@ func checkProcess(ctx context.Context, db *sql.DB, address string) error {
 	return err
 }
 
-// mayFollow asks whether the explorer's user has the rights of another session's user, or may see and
-// end the waits of all users (PostgreSQL 15 manual, 22.5 and 28.2.3). Only a superuser may end those of
-// a superuser.
+// mayFollow asks whether the explorer's user has the rights of another session's user, or may see and end the waits
+// of all users (PostgreSQL 15 manual, 22.5 and 28.2.3). Only a superuser may end the waits of a superuser.
 const mayFollow = `SELECT current_user, a.usename, pg_has_role(a.usesysid, 'USAGE')
 	OR NOT r.rolsuper AND pg_has_role('pg_read_all_stats', 'USAGE') AND pg_has_role('pg_signal_backend', 'USAGE')
 	FROM pg_stat_activity a JOIN pg_roles r ON r.oid = a.usesysid WHERE a.pid = $1::int`
 
-// MayFollow returns nil if the explorer's user may see and end the waits of the program's connection.
-// id is the server's number for the connection, or 0 if unknown. The error is one line. MayFollow
-// always returns nil for MySQL, since Open has checked it, and for Redis, which needs no such right.
+// MayFollow returns nil if the explorer's user may see and end the waits of the program's connection. The parameter
+// `id` is the server's number for the connection, or 0 if unknown. The error is one line. MayFollow always returns
+// nil for MySQL, since Open has checked it, and for Redis, which needs no such right.
 func (s *Servers) MayFollow(ctx context.Context, protocol string, id int64) error {
 	if protocol != "postgres" || id == 0 {
 		return nil

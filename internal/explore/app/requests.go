@@ -98,8 +98,8 @@ func (a *App) Import(requests []Request) error {
 	return a.areHanded(a.Requests)
 }
 
-// listed reads a list of requests. common is the map in `buyer`, or nil. The map provides the header and
-// the body for a request that has none of its own.
+// listed reads a list of requests. The parameter `common` is the map in `buyer`, or nil. The map
+// provides the header and the body for a request that has none of its own.
 func (a *App) listed(list []any, common any) error {
 	all, isMap := common.(map[string]any)
 	if _, one := all["request"]; common != nil && (!isMap || one) {
@@ -119,7 +119,7 @@ func (a *App) listed(list []any, common any) error {
 	return a.checkCount(len(a.Buyers))
 }
 
-// or returns the request, with its missing parts taken from defaults.
+// or returns the request. The parameter `defaults` provides the parts that the request does not have.
 func (r Request) or(defaults Request) Request {
 	r.Body = cmp.Or(r.Body, defaults.Body)
 	header := map[string]string{}
@@ -187,7 +187,7 @@ func request(key string, v any) (r Request, err error) {
 	return r, checkURL(key, r.URL)
 }
 
-// parts reads the keys of a request that is a map. line is "METHOD URL", or "".
+// parts reads the keys of a request that is a map. The result `line` is "METHOD URL", or "".
 func parts(key string, m map[string]any) (r Request, line string, _ error) {
 	for name := range m {
 		if !slices.Contains(requestKeys, name) {
@@ -216,7 +216,7 @@ func parts(key string, m map[string]any) (r Request, line string, _ error) {
 	return r, line, nil
 }
 
-// checkURL requires http, since the gate does not speak TLS.
+// checkURL requires http, since the buyers' requests are sent without TLS.
 func checkURL(key, text string) error {
 	u, err := url.Parse(text)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// loadPostgres runs scripts, for example dumps of pg_dump, with psql. It returns the current database
-// after the last script. The error contains the message of psql. db is a connection to the server.
+// loadPostgres runs scripts, for example dumps of pg_dump, with psql. It returns the current database after
+// the last script. The error contains the message of psql. The parameter `db` is a connection to the server.
 func loadPostgres(ctx context.Context, db *sql.DB, server *localserver.Postgres, scripts []script) (database string, _ error) {
 	database = "shop"
 	for _, s := range scripts {

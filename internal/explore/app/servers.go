@@ -28,8 +28,8 @@ var protocols = []string{"mysql", "postgres", "redis"}
 // queryTimeout limits the explorer's own queries, since a program may have left a lock.
 const queryTimeout = 10 * time.Second
 
-// Servers are the user's servers, each with a connection that bypasses the gate. Only one goroutine may
-// use them.
+// Servers are the user's servers. The explorer has its own connection to each, which bypasses the gate.
+// Only one goroutine may use them.
 type Servers struct {
 	app       *App
 	databases map[string]*sql.DB // connections by protocol
@@ -42,7 +42,7 @@ type Servers struct {
 	postgres  *localserver.Postgres // nil unless private
 	listener  *Listener             // nil without PostgreSQL
 
-	found map[string]bool // statements of the reset that have found a row
+	found map[string]bool // statements of earlier resets that have found a row
 	unmet string          // an UPDATE of the last reset that found no row, although it found one before; "": none
 }
 
@@ -232,7 +232,7 @@ func (s *Servers) Listener() *Listener { return s.listener }
 // Redis returns the keys of the whole Redis server.
 func (s *Servers) Redis() serverstate.Keyspace { return serverstate.NewKeyspace(s.redis) }
 
-// Rows returns the first rows of a query to a database as text. most is the maximum number of rows.
+// Rows returns the first rows of a query to a database as text. The parameter `most` is the maximum number of rows.
 func (s *Servers) Rows(ctx context.Context, protocol, query string, most int) (columns []string, all [][]string, _ error) {
 	return rows(ctx, s.databases[protocol], query, most)
 }
@@ -301,8 +301,8 @@ func (s *Servers) Reset(ctx context.Context) error {
 	return nil
 }
 
-// The maximum waits for InnoDB's purge, on a private server and on a server with other users, whose
-// changes may keep the purge from ever being complete.
+// The maximum waits for InnoDB's purge. They differ for a private server and a server with other users,
+// whose changes may keep the purge from ever being complete.
 const (
 	privatePurge = 5 * time.Second
 	sharedPurge  = 500 * time.Millisecond
@@ -310,9 +310,9 @@ const (
 
 var history = regexp.MustCompile(`History list length (\d+)`)
 
-// purged waits until InnoDB has purged the rows that reset has deleted. Before the purge, a deleted row
-// is still in the indexes, so an INSERT may wait for a gap lock that it would not meet afterwards
-// (MySQL manual, "Purge Configuration").
+// purged waits until InnoDB has purged the rows that reset has deleted. Before the purge, a deleted row is
+// still in the indexes. So an INSERT may wait for a gap lock that it would not meet afterwards (MySQL
+// manual, "Purge Configuration").
 func (s *Servers) purged(ctx context.Context) error {
 	deletes := func(statement string) bool { return deletion.MatchString(statement) }
 	if !slices.ContainsFunc(s.app.Reset.MySQL, deletes) {
@@ -393,8 +393,8 @@ const (
 	lockNotAvailable = "55P03" // lock_not_available of PostgreSQL
 )
 
-// Watch returns the first row of the user's watch query, or nothing without such a query. It does not
-// wait for the program: if a lock of the program blocks the query, Locked is true for the error.
+// Watch returns the first row of the user's watch query, or nothing without such a query. If the program
+// holds a lock that the query needs, Watch does not wait but fails, and Locked reports true for the error.
 func (s *Servers) Watch(ctx context.Context) (columns, values []string, _ error) {
 	if s.app.Watch == "" {
 		return nil, nil, nil

@@ -4,12 +4,12 @@ import "context"
 
 type buyerKey struct{}
 
-// WithBuyer names the buyer of the commands under ctx, for a connection that serves several buyers.
+// WithBuyer returns a context whose commands belong to buyer id, for a connection that serves several buyers.
 func WithBuyer(ctx context.Context, id int) context.Context {
 	return context.WithValue(ctx, buyerKey{}, id)
 }
 
-// BuyerOf returns owner or, if that is 0, the buyer of ctx.
+// BuyerOf returns `owner` or, if that is 0, the buyer of ctx.
 func BuyerOf(ctx context.Context, owner int) int {
 	if owner != 0 {
 		return owner
@@ -20,7 +20,7 @@ func BuyerOf(ctx context.Context, owner int) int {
 
 type backgroundKey struct{}
 
-// Background marks ctx as the context of a lease's renewal.
+// Background returns a context that marks its commands as the renewal of a lease.
 func Background(ctx context.Context) context.Context {
 	return context.WithValue(ctx, backgroundKey{}, true)
 }

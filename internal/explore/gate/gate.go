@@ -41,8 +41,8 @@ type Message struct {
 type Scheduler interface {
 	Free() bool          // reports that the schedule is over, so all commands pass
 	Dead(buyer int) bool // reports that the buyer has crashed
-	Hear(r Message)      // may block
-	Sent()               // called when an Op released with ProceedAloud has been sent; may block
+	Hear(r Message)      // reports a command to the scheduler; may block
+	Sent()               // called when a command whose Decision was ProceedAloud has been sent; may block
 }
 
 // Gates hold the commands of the current schedule; between schedules, all commands pass. They exist as long as the
@@ -78,7 +78,7 @@ func (g *Gates) deciding() Scheduler {
 	return *s
 }
 
-// Pass runs exec when the scheduler releases o. The function exec must fill in the result of o.
+// Pass runs exec when the scheduler releases o. The function exec must fill in the result fields of o.
 func (g *Gates) Pass(o *Op, exec func() error) error {
 	if o.conn != nil && o.conn.dead.Load() {
 		return driver.ErrBadConn

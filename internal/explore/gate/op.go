@@ -45,13 +45,13 @@ type Op struct {
 
 	// For the scheduler.
 	Beside   *Op  // the command that was released at the same time
-	Blocked  bool // the server refused it, see serverstate.WouldBlock, and it waits for other buyers
-	SeenEnds int  // number of other buyers' transactions that had ended at its release
+	Blocked  bool // it would block in the server (serverstate.WouldBlock), so it waits at the gate for other buyers
+	SeenEnds int  // number of other buyers' transactions that had ended when it was released
 
 	ctx      context.Context // the end of this context ends the command
 	conn     *Conn           // for an SQL command
 	undo     func() error    // for a COMMIT of database/sql: the ROLLBACK that runs instead after an error of the buyer's code
-	inBuy    bool            // see Gates.InBuy
+	inBuy    bool            // it was sent by a goroutine that executes Strategy.Buy
 	decision chan Decision
 	timedOut atomic.Bool
 }
@@ -77,7 +77,7 @@ func (o *Op) GivenUp() bool { return o.ctx != nil && o.ctx.Err() != nil }
 // is known.
 var ErrRaised = fmt.Errorf("explore: the buyer's code raises: %w", sql.ErrTxDone)
 
-// Raises reports whether the buyer's own code could raise an error instead of sending the command: it must be
+// Raises reports whether the buyer's own code could raise an error instead of sending the command. The command must be
 // an SQL statement that is not part of a cleanup.
 func (o *Op) Raises() bool {
 	return o.Server == SQL && !o.Background && !o.Gives && o.Name != "ROLLBACK" && !o.GivenUp()
@@ -93,15 +93,15 @@ func (o *Op) raise() error {
 	return o.done(ErrRaised, "")
 }
 
-// errPanics is the error of Panic, see PanicIn.
+// errPanics is the error of the decision Panic. The callbacks of PanicIn turn it into a panic.
 var errPanics = fmt.Errorf("%w, as a panic", ErrRaised)
 
-// Panics reports whether the buyer's own code could panic instead of sending the command: it must send the
-// command through gorm, in the goroutine of its Buy. A panic in another goroutine would end the process.
+// Panics reports whether the buyer's own code could panic instead of sending the command. That code must send the
+// command through gorm, in the goroutine of the buyer's Buy. A panic in another goroutine would end the process.
 func (o *Op) Panics() bool { return o.Raises() && o.inBuy && !o.Asks && !o.Controls }
 
-// PanicIn registers callbacks that panic after the decision Panic, for statements sent through db. If the driver itself
-// panicked, database/sql would never free the connection.
+// PanicIn registers callbacks with gorm that panic after the decision Panic, for statements sent through db. The driver
+// itself must not panic, since database/sql would then never free the connection.
 func PanicIn(db *gorm.DB) error {
 	panics := func(db *gorm.DB) {
 		if errors.Is(db.Error, errPanics) {

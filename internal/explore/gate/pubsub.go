@@ -18,7 +18,7 @@ type PubSub struct {
 	sent     int         // number of messages that Redis has sent in this run
 	received int         // number of these messages that a reader has read
 	moment   int         // increases with each read and each SUBSCRIBE
-	heard    map[int]int // messages by the owner of the connection, see Heard
+	heard    map[int]int // messages since the last call of Heard, by the owner of the connection
 }
 
 type tap struct {
@@ -27,7 +27,7 @@ type tap struct {
 	owner int // the buyer; 0: all buyers
 
 	// Guarded by all.mu.
-	asked, confirmed int  // channels of SUBSCRIBE commands, and their confirmations
+	asked, confirmed int  // number of channels in SUBSCRIBE commands, and number of confirmations
 	reading          bool // a reader waits for more data
 	tail             []byte
 }
@@ -57,7 +57,7 @@ func (p *PubSub) Begin() {
 	clear(p.heard)
 }
 
-// Heard returns the number of messages since its last call, by owner of the connection; 0: all buyers share it.
+// Heard returns the number of messages since its last call, by owner of the connection. Owner 0 means all buyers.
 func (p *PubSub) Heard() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *PubSub) Heard() map[int]int {
 	return heard
 }
 
-// Quiet reports whether every message and every confirmation has reached the goroutine that waits for
-// it. If two calls return the same moment, nothing has arrived in between.
+// Quiet reports whether every message and every confirmation has reached the goroutine that waits for it. If two calls
+// return the same `moment`, nothing has arrived in between.
 func (p *PubSub) Quiet() (quiet bool, moment int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// redisHook holds each command at the gate. A pipeline is one step, since go-redis sends it in one
+// redisHook holds each command until the scheduler releases it. A pipeline is one step, since go-redis sends it in one
 // write.
 type redisHook struct {
 	gates  *Gates

@@ -66,7 +66,7 @@ func (c command) lock() string {
 	return c.keys[0]
 }
 
-// role returns the role of a plain command on a lock's key.
+// role returns the role, such as taking the lock or releasing it, of a plain command on a lock's key.
 func (c command) role() redisscript.Role {
 	switch c.name {
 	case "DEL":
@@ -96,7 +96,8 @@ func (c command) changed(cmd redis.Cmder, err error) bool {
 	return changed
 }
 
-// tells classifies an answer. The driver returns false for nil after SET NX, and for 0 after any other command.
+// tells classifies an answer. go-redis returns false for the answer nil to SET NX, and for the answer 0 to other
+// commands.
 func (c command) tells(cmd redis.Cmder, err error) effect.RedisAnswer {
 	var refused redis.Error
 	var value any
@@ -137,8 +138,8 @@ func values(cmd redis.Cmder) []string {
 	return strings.Fields(strings.Trim(reply(cmd, cmd.Err()), "[]"))
 }
 
-// whole returns a text that differs for any two different answers. The text that the function reply returns is for the
-// user and may be ambiguous.
+// whole returns a text that differs for any two different answers. The function `reply` returns a text for the user,
+// which may be ambiguous.
 func whole(cmd redis.Cmder, err error) string {
 	if err != nil {
 		return reply(cmd, err)

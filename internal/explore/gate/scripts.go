@@ -55,7 +55,8 @@ func (c command) sha() string {
 }
 
 // unsent reports whether a command names a script by its hash before the full script was sent to that server. The gate
-// then answers NOSCRIPT, and the client sends the full script. So both commands are one step, in every run.
+// then answers NOSCRIPT by itself, and the client sends the full script. So the two commands are one step in every
+// run.
 func (s *scripts) unsent(server string, c command) bool {
 	if c.name != "EVALSHA" {
 		return false

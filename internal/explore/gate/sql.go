@@ -46,8 +46,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// patiently retries a connection attempt after a time-out. Connecting is no step, so a slow machine must not
-// affect the schedule.
+// patiently retries a connection attempt after a time-out. Connecting is not a step of the schedule, so its
+// duration must not matter.
 func (c *Connector) patiently(ctx context.Context) (conn driver.Conn, err error) {
 	for deadline := time.Now().Add(schedule.HangTimeout); ; {
 		conn, err = c.Connector.Connect(ctx)

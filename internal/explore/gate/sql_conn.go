@@ -139,7 +139,8 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	return result, err
 }
 
-// QueryContext implements driver.QueryerContext. It reads all rows, so that the next step reads none of them.
+// QueryContext implements driver.QueryerContext. It reads all rows at once, so that no later step reads from
+// the server.
 func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.op(ctx, query, args)
 	var kept *serverstate.Rows
@@ -161,7 +162,8 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return kept, nil
 }
 
-// opens records that a transaction is open. If the transaction has already read or written, touched is true.
+// opens records that a transaction is open. The parameter `touched` is true if the transaction has already read
+// or written.
 func (t *transaction) opens(touched bool) {
 	t.touched.Store(touched)
 	t.wrote = false
@@ -175,8 +177,8 @@ func (t *transaction) closes() {
 	t.wrote, t.serializable = false, false
 }
 
-// after records the effect of a successful statement on the transaction. If a writing statement has changed rows,
-// changed is true.
+// after records the effect of a successful statement on the transaction. The parameter `changed` is true if a
+// writing statement has changed rows.
 func (c *Conn) after(o *Op, rows, changed bool) {
 	switch o.Name {
 	case "BEGIN IMMEDIATE":

@@ -26,8 +26,8 @@ func (p *Program) Asleep() bool {
 // more generations of threads during one call is not asleep.
 const maxRounds = 8
 
-// asleep reports whether all threads slept during a call of the function moment. Each thread was blocked before that
-// call, and has neither run nor been woken since.
+// asleep reports whether all threads slept during a call of `moment`. Each thread was blocked before that call, and
+// has neither run nor been woken since.
 func (t *tree) asleep(moment func() bool) bool {
 	if !t.whole {
 		if err := t.walk(); err != nil || !t.whole {
@@ -92,7 +92,8 @@ func (t *tree) first() (found, ok bool) {
 	return found, true
 }
 
-// sleeps reports whether a thread sleeps. It reads the count first: if the thread runs later, the count changes.
+// sleeps reports whether a thread sleeps. It reads the thread's switches first: if the thread runs later, their
+// count changes.
 func (t *tree) sleeps(th *thread) bool {
 	ran, err := th.count()
 	if err != nil {
@@ -116,7 +117,7 @@ func (t *tree) sleeps(th *thread) bool {
 	return err == nil && resting
 }
 
-// second reports whether no thread has run or been woken since the call of first.
+// second reports whether no thread has run or been woken since the method `first` was called.
 func (t *tree) second() bool {
 	for i, th := range t.order {
 		asleep, err := true, error(nil)
@@ -148,7 +149,7 @@ func (t *tree) early(i int) {
 
 // born searches for new children of the threads that have run. The children of an ended thread move to the first
 // thread of a process above it (prctl(2), PR_SET_CHILD_SUBREAPER), so the root comes last. A list can omit a child
-// only if another child in it has ended (fs/proc/array.c); second detects that end.
+// only if another child in it has ended (fs/proc/array.c). The method `second` detects that end.
 func (t *tree) born(ran []*thread) (found bool, err error) {
 	var children []int
 	if t.scan {

@@ -59,7 +59,7 @@ func diagnose(fd int, family byte) (all []listener, err error) {
 	}
 }
 
-// diagAsk completes the request in body and sends it.
+// diagAsk completes the request in `body` and sends it.
 func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states uint32) error {
 	order := binary.NativeEndian
 	body[0], body[1] = family, unix.IPPROTO_TCP
@@ -71,7 +71,7 @@ func diagAsk(fd int, flags uint16, body [diagRequest]byte, family byte, states u
 	return unix.Sendto(fd, append(request, body[:]...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// diagReceive returns the messages of one read. They share the buffer into.
+// diagReceive returns the messages of one read. They share the buffer `into`.
 func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	for {
 		n, _, err := unix.Recvfrom(fd, into, 0)
@@ -85,8 +85,8 @@ func diagReceive(fd int, into []byte) ([]syscall.NetlinkMessage, error) {
 	}
 }
 
-// diagUnacknowledged returns the number of bytes that one end of a connection (from) has sent and the kernel of the
-// other end (to) has not received; 0 for a closed socket.
+// diagUnacknowledged returns how many bytes one end of a connection (`from`) has sent that the kernel of the other end
+// (`to`) has not received. It returns 0 for a closed socket.
 func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 	b, err := diagSocketAt(fd, from, to, 0)
 	if err != nil || b == nil {
@@ -99,8 +99,8 @@ func diagUnacknowledged(fd int, from, to netip.AddrPort) (int, error) {
 // struct tcp_info.
 const diagInfo, bytesReceived = 2, 128
 
-// diagReceived returns the number of bytes that one end of a connection (from) has received from the other end (to); 0
-// for a closed socket, or if the kernel does not report it.
+// diagReceived returns how many bytes one end of a connection (`from`) has received from the other end (`to`). It
+// returns 0 for a closed socket, or if the kernel does not report the number.
 func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	b, err := diagSocketAt(fd, from, to, 1<<(diagInfo-1))
 	if err != nil || b == nil {
@@ -120,7 +120,7 @@ func diagReceived(fd int, from, to netip.AddrPort) (int64, error) {
 	return 0, nil
 }
 
-// diagSocketAt returns the kernel's message about one end of a connection (from); nil if that end is closed. The
+// diagSocketAt returns the kernel's message about one end of a connection (`from`); nil if that end is closed. The
 // parameter `to` is the other end.
 func diagSocketAt(fd int, from, to netip.AddrPort, extensions byte) ([]byte, error) {
 	var body [diagRequest]byte

@@ -4,9 +4,9 @@
 //	explorer -- keeper of a Network: network namespace, PID namespace
 //	              `-- keeper of a Program: PID namespace -- sh, node, python, ...
 //
-// A keeper is a process that starts the program and ends it: this binary, started again, so main and TestMain must
-// call [Keep] first. It is the first process of a PID namespace (pid_namespaces(7)), so the kernel kills all processes
-// of the namespace with it, including daemons. A keeper ends when its explorer ends.
+// A keeper is a process that starts the program and ends it. It is this binary, started again, so main and TestMain
+// must call [Keep] first. It is the first process of a PID namespace (pid_namespaces(7)), so the kernel kills all
+// processes of the namespace with it, including daemons. A keeper ends when its explorer ends.
 //
 // A program sees the normal system, except for its network, its process ids, and operations that need root.
 // Without root it runs in a user namespace (user_namespaces(7)) under its own user id.

@@ -94,7 +94,7 @@ func bringUp() error {
 	return nil
 }
 
-// sockets opens sockets in this network, which any process can then use.
+// sockets opens sockets in this network namespace, which any process can then use.
 func sockets(ipv6 bool, count int) (all []*os.File, err error) {
 	family := unix.AF_INET
 	if ipv6 {

@@ -86,7 +86,7 @@ func (s *Network) diagnosed() (all []listener, err error) {
 	return all, err
 }
 
-// ofKernel calls ask with the open socket of s. If s is nil, it opens a socket in the host's network.
+// ofKernel calls `ask` with the open socket of s for queries. If s is nil, it opens a socket in the host's network.
 func (s *Network) ofKernel(ask func(fd int) error) error {
 	if s == nil {
 		f, err := diagSocket()
@@ -109,9 +109,9 @@ func (s *Network) ofKernel(ask func(fd int) error) error {
 	return nil
 }
 
-// Unacknowledged returns the number of bytes that the program's end of c has sent and this end's kernel has not received.
-// A sender may sleep while its bytes are in a queue of its processor. The result may also count bytes that were not read,
-// and counts the end of the connection as one. It is 0 if an end of c is closed.
+// Unacknowledged returns the number of bytes that the program's end of c has sent and this end's kernel has not
+// received. A sender may sleep while its bytes are in a queue of its processor. The result may include bytes that have
+// arrived and were not read. It counts the end of the connection as one byte. It is 0 if an end of c is closed.
 func (s *Network) Unacknowledged(c *net.TCPConn) (n int, err error) {
 	from, to, ok := bothEnds(c)
 	if !ok {

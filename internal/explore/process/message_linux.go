@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A message is a request or an answer between an explorer and a keeper, over a Unix socket: a length of four bytes, with
-// the files attached, and then JSON.
+// A message is a request or an answer between an explorer and a keeper, over a Unix socket. It is a length of four
+// bytes, with the files attached, and then JSON.
 type message struct {
 	Do    string   // "network", "address", "socket", "diag", "spawn" or "run"; in an answer: "ready", "" or "ended"
 	Error string   `json:",omitempty"`
@@ -117,7 +117,7 @@ func carried(control []byte) (files []*os.File, pid int) {
 	return files, pid
 }
 
-// control calls do with the descriptor of f. File.Fd would make f blocking, with every copy in other processes.
+// control calls `do` with the descriptor of f. File.Fd would make f, and its copies in other processes, blocking.
 func control(f *os.File, do func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

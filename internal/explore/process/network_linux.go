@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Network is a network namespace (network_namespaces(7)) with a loopback interface. There, gates can listen at the
-// addresses of a program's servers. A nil Network is the host's network. Several goroutines may use it.
+// A Network is a network namespace (network_namespaces(7)) with a loopback interface. There, gates (proxies) can
+// listen at the addresses of a program's servers. A nil Network is the host's network. Several goroutines may use
+// it.
 type Network struct {
 	mu     sync.Mutex // one request at a time
 	keeper *keeper
@@ -86,8 +87,8 @@ func (s *Network) Close() error {
 	return nil
 }
 
-// Listen accepts connections made in the network to address, such as "127.0.0.1:3306". Port 0 means any
-// free port. For a name with several addresses, it uses the first, IPv4 before IPv6.
+// Listen accepts the connections that the network's processes make to an address such as "127.0.0.1:3306". Port 0
+// means any free port. For a name with several addresses, it uses the first, IPv4 before IPv6.
 func (s *Network) Listen(address string) (*net.TCPListener, error) {
 	if s == nil {
 		var plain net.ListenConfig
@@ -257,7 +258,7 @@ func (s *Network) socket(ipv6 bool) (*os.File, error) {
 	return f, nil
 }
 
-// resolve looks up the name in address on the host. An empty host means all addresses.
+// resolve looks up, on the host, the name in `address`. An empty host means all addresses.
 func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

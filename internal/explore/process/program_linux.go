@@ -17,7 +17,7 @@ import (
 
 // A Program is a process with all its descendants. Several goroutines may use it.
 type Program struct {
-	keeper   *keeper // nil if the program was already running, see Attach
+	keeper   *keeper // nil if the program was already running at Attach
 	isolated bool    // the program is in its own PID namespace
 	pidfd    *os.File
 	log      *output
@@ -128,8 +128,8 @@ func (p *Program) PIDs() (all []string) {
 	return all
 }
 
-// Configuration returns the contents of the files that are named on the command lines of the program's processes called
-// name, such as pgbouncer; "" if there are none.
+// Configuration finds the program's processes with the given name, such as pgbouncer. It returns the contents of the
+// files that are named on their command lines; "" if there are none.
 func (p *Program) Configuration(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

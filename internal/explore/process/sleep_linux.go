@@ -69,10 +69,10 @@ func (i *idle) note(waits []wait) (found bool) {
 	return found
 }
 
-// Sleeping reports whether the program will wake by itself within the given time: a thread waits with a time-out that it
-// did not have when the program was idle, or a timer (timerfd_create(2)) will fire. If the last Asleep returned true, the
-// result describes that moment. Sleeping also returns true if a thread's wait cannot be read. It ignores timers that
-// send signals (timer_create(2)), and those of io_uring.
+// Sleeping reports whether the program will wake by itself within the given time. It will if a thread waits with a
+// time-out that it did not have when the program was idle, or if a timer (timerfd_create(2)) will fire. If the last
+// Asleep returned true, the result describes that moment. Sleeping also returns true if a thread's wait cannot be read.
+// It ignores timers that send signals (timer_create(2)), and those of io_uring.
 //
 // A thread that waits for an answer with a time limit also counts. So call Sleeping only when the program owes no
 // answer to a gate, and no gate owes an answer to the program.
@@ -88,8 +88,8 @@ func (p *Program) Wakes(within time.Duration) bool {
 	return sleeps || !sure
 }
 
-// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program. If no thread
-// does, it returns false (timed). The time-out counts from the beginning of the wait.
+// Soonest returns the shortest time-out with which a thread waits, except for waits of the idle program. The result
+// `timed` is false if there is no such wait. The time-out counts from the beginning of the wait.
 func (p *Program) Soonest() (left time.Duration, timed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +102,8 @@ func (p *Program) Soonest() (left time.Duration, timed bool) {
 	return left, timed
 }
 
-// sleeping does the work of Sleeping or, if often is true, of Wakes. It returns false (sure) if some thread's wait
-// could not be read, and no other wait is a sleep.
+// sleeping does the work of Sleeping or, if `often` is true, of Wakes. The result `sure` is false if some thread's wait
+// could not be read and no other wait is a sleep.
 func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,11 +116,11 @@ func (p *Program) sleeping(within time.Duration, often bool) (sleeps, sure bool)
 	if p.idle.sleep(append(waits, timers...), within) {
 		return true, true
 	}
-	// If a timer fired before it was read, it has woken a thread, which second detects.
+	// If a timer fired before it was read, it has woken a thread. Then the method `second` returns false.
 	return false, known && (!has || !p.tree.still || p.tree.second())
 }
 
-// waits returns the program's timed waits. It returns false (known) if a thread runs or cannot be read.
+// waits returns the program's timed waits. The result `known` is false if a thread runs or cannot be read.
 func (t *tree) waits() (all []wait, known bool) {
 	known = true
 	for _, th := range t.order {
@@ -155,10 +155,9 @@ func (t *tree) waits() (all []wait, known bool) {
 	return all, known
 }
 
-// sleep reports whether there is a wait within the given time that the idle program does not have. It ignores a wait
-// that the idle program also had, and a place with no more waits than in the idle program, since the members of a pool
-// take turns. A loop waits until its next timer. So a time-out shorter than in the idle program shows a new timer, and
-// counts.
+// sleep reports whether a wait that the idle program did not have ends within the given time. It ignores a place with
+// no more waits than in the idle program, since the members of a pool take turns. An event loop waits until its next
+// timer. So a time-out of a loop that is shorter than in the idle program shows a new timer, and counts.
 func (i idle) sleep(waits []wait, within time.Duration) bool {
 	now := map[place]int{}
 	for _, w := range waits {
@@ -209,8 +208,8 @@ const (
 	unknown          // restart_syscall(2): an interrupted wait with a time-out, not seen before
 )
 
-// wait returns the wait in which the thread was last seen blocked. It also reports whether the wait has a time-out
-// (timed).
+// wait returns the wait in which the thread was last seen blocked. The result `timed` reports whether the wait has a
+// time-out.
 func (t *thread) wait() (w wait, timed bool) {
 	var v [9]uint64 // number, six arguments, stack pointer, instruction pointer
 	n := 0

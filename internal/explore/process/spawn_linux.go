@@ -22,14 +22,15 @@ const patience = 30 * time.Second
 // errKeep reports that a binary does not call Keep.
 var errKeep = errors.New("this binary cannot keep programs: its main (of a test: TestMain) must call process.Keep first")
 
-// A keeper is the explorer's connection to a keeper process.
+// A keeper is the explorer's connection to a keeper process, which starts and ends a program.
 type keeper struct {
 	conn  *net.UnixConn
 	pid   int
 	pidfd *os.File // becomes ready when the keeper and its PID namespace have ended
 }
 
-// command builds the command of a keeper, which communicates over control. The flags are those of clone(2).
+// command builds the command of a keeper, which communicates over the socket `control`. The flags are those of
+// clone(2).
 func command(control, log *os.File, flags uintptr) *exec.Cmd {
 	// This path works even if the program's user cannot read this binary.
 	cmd := exec.Command("/proc/self/exe")

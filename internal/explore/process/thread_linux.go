@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread is a thread of the tree, with the results of the last checks.
+// A thread is a thread of the program, with the results of the last checks.
 type thread struct {
 	pid, tid int
 	kind     string // name without digits, which is the same for the members of a pool
 
 	schedstat, syscall, stat, wchan, children *file
 
-	ran   uint64 // how often it had been switched in
-	slept bool   // it slept at the last read of ran, and everything that it had started by then is known
+	ran   uint64 // how often it had been switched in at the last check
+	slept bool   // it slept at the last read of `ran`, and all threads that it had started by then are known
 	ended bool   // the thread has ended
 	call  [192]byte
 	size  int       // length of the line in call, from /proc/.../syscall
@@ -143,10 +143,10 @@ func switchesIn(status []byte) (sum uint64, err error) {
 	return sum, nil
 }
 
-// blocked reports whether the thread waits, and records its system call. The kernel answers only if the thread is off its
-// processor and off the run queue, and does not run meanwhile (task_current_syscall in lib/syscall.c). The state alone is
-// not enough: it also says "sleeping" for a thread that is about to check again whether it must sleep. Another processor
-// may already be waking the thread; resting detects that.
+// blocked reports whether the thread waits, and records its system call. The kernel answers only if the thread is off
+// its processor and off the run queue, and does not run meanwhile (task_current_syscall in lib/syscall.c). The state
+// alone is not enough: it also says "sleeping" for a thread that is about to check again whether it must sleep. Another
+// processor may already be waking the thread; the method `resting` detects that.
 func (t *thread) blocked() (bool, error) {
 	b, err := t.syscall.read(t.call[:])
 	if err != nil {

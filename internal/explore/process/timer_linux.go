@@ -9,8 +9,8 @@ import (
 )
 
 // timers returns the armed timers of timerfd_create(2) as waits; threads' time-outs do not include them. An event loop
-// resets such a timer repeatedly, so it counts as a loop's wait. It also reports whether there are such timers, armed
-// or not (has).
+// resets such a timer repeatedly, so it counts as a loop's wait. The result `has` reports whether there are such
+// timers, armed or not.
 func (t *tree) timers() (all []wait, has bool) {
 	for pid := range t.procs {
 		folder := fmt.Sprintf("/proc/%d/fd", pid)

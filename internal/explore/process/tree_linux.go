@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree is a process, or the processes below it, with all descendants. A process stays in the tree until it
-// ends, even if its parent changes.
+// A tree is a process with all its descendants or, if `below` is true, only the descendants. A process stays in the
+// tree until it ends, even if its parent changes.
 type tree struct {
 	root  int
 	below bool // the root is a keeper, not part of the program

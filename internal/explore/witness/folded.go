@@ -33,8 +33,8 @@ func (r Row) last() Step { return r.Steps[len(r.Steps)-1] }
 // Buyer returns the buyer of the row; 0 if it is an event without a buyer.
 func (r Row) Buyer() int { return r.Steps[0].Buyer }
 
-// PeopleRows returns the rows that the user sees: the short form, or one row for each step with Verbose or without a
-// short form.
+// PeopleRows returns the rows that the user sees: the short form. With Verbose, or if there is no short form, each
+// step is one row.
 func (w *Witness) PeopleRows() (all []Row) {
 	if w.Folded != nil && !w.Verbose {
 		return w.Folded.Rows
@@ -59,7 +59,8 @@ func (w *Witness) full(s Step) Step {
 	return s
 }
 
-// RowsText returns the rows of an answer in one line. pick chooses the cells of a row; nil means all cells.
+// RowsText returns the rows of an answer in one line. The function `pick` chooses the cells of a row; nil means
+// all cells.
 func RowsText(rows [][]Cell, unseen int, pick func([]Cell) []Cell) string {
 	var all []string
 	for _, row := range rows {

@@ -50,7 +50,7 @@ func (view) Returns() string { return returns }
 // In reports whether the row is in a buyer's column. An event without a buyer is in the first column.
 func (view) In(r Row, buyer int) bool { return r.Buyer() == buyer || r.Buyer() == 0 && buyer == 1 }
 
-// Event reports whether the row has no command.
+// Event reports whether the row is an event, which has no command.
 func (view) Event(r Row) bool { return r.Buyer() == 0 || len(r.Steps) == 1 && r.Steps[0].Server == "" }
 
 func (v view) Brief(s Step) string { return v.Witness.brief(s) }

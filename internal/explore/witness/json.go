@@ -16,7 +16,7 @@ func writeJSON(out io.Writer, d Document) error {
 // plain is a Witness without MarshalJSON, which would call itself.
 type plain Witness
 
-// MarshalJSON omits the stock and the records of a program's steps, since they were not read.
+// MarshalJSON omits the stock and the sales records of a program's steps, since they were not read.
 func (w *Witness) MarshalJSON() ([]byte, error) {
 	if !w.ofProgram() {
 		return unescaped((*plain)(w))

@@ -36,7 +36,7 @@ func (w *Witness) Mermaid(out io.Writer, buyers int) error {
 	over := func(text string) {
 		fmt.Fprintf(&b, "    Note over buyer-1,buyer-%d: %s\n", buyers, note(text))
 	}
-	known, shown, arrow := "", "", "" // values after the last step, and in the last note
+	known, shown, arrow := "", "", "" // watched values after the last step, and watched values in the last note
 	var commands []string
 	var steps []Step
 	for _, r := range w.PeopleRows() {

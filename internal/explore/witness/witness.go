@@ -10,13 +10,13 @@ import (
 )
 
 // A Step is one step of a witness. Stock and Records are set only for strategies of the catalogue. Token, Name and
-// Watched are set only for programs.
+// Watched are set only for programs under test.
 type Step struct {
 	Buyer   int    `json:"buyer"` // 0: no buyer
 	Command string `json:"command"`
 	Result  string `json:"result"`
 	Stock   int64  `json:"stock"`   // stock after the step, as another connection reads it
-	Records int64  `json:"records"` // number of records after the step
+	Records int64  `json:"records"` // number of purchase records after the step
 
 	Server string `json:"server"`
 	Note   string `json:"note,omitempty"` // a remark in addition to the result
@@ -33,7 +33,7 @@ type Step struct {
 }
 
 // A step whose command begins with one of these marks adds the answer to an earlier command. That command waited in
-// the server until it was executed (LetThrough), or until its time-out (TimedOut).
+// the server, either until it was executed (LetThrough) or until its time-out (TimedOut).
 const (
 	LetThrough = "(let through) "
 	TimedOut   = "(timed out) "
@@ -60,7 +60,7 @@ type Witness struct {
 
 	Why      string    `json:"why"`
 	Outcomes []Outcome `json:"outcomes"`
-	Again    string    `json:"again,omitempty"` // how often the schedule ends this way, if not always
+	Again    string    `json:"again,omitempty"` // for a schedule that does not always end this way: how often it does
 
 	Program  string    `json:"program,omitempty"`  // name of a program under test; "": a strategy of the catalogue
 	Watch    []string  `json:"watch,omitempty"`    // columns of the user's watch query; nil without such a query

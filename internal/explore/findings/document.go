@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// An Origin describes the explored strategy or program, as its command names it.
+// An Origin describes the explored strategy or program, as the command line names it.
 type Origin struct {
 	Subject string
 	Again   func(*explore.Witness) string // the command that replays a schedule
@@ -51,7 +51,7 @@ func (o Origin) Document(r explore.Report) (report.Document, error) {
 		if err != nil {
 			return d, err
 		}
-		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // even if the stock is correct
+		foreign.Word, foreign.Status = string(verdict.Unlocked), report.Contradicts // a contradiction even if the stock is correct
 		if entry, _ := lockstrategy.ByName(r.Strategy); entry.Lock.FreesAnothers {
 			foreign.Status = report.None // the catalogue states that this lock allows it
 		}

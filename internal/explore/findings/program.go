@@ -24,9 +24,9 @@ type Program struct {
 	OK         bool           `json:"ok"`                   // the command ends with exit code 0
 }
 
-// A Rush is a series of bursts, one after the other.
+// A Rush is a series of bursts, one after the other. In a burst, all buyers send their requests at once.
 type Rush struct {
-	Buyers  int             `json:"buyers"` // number in each burst
+	Buyers  int             `json:"buyers"` // number of buyers in each burst
 	Asked   int             `json:"asked"`  // number of requested bursts
 	Rounds  []target.Crowd  `json:"rounds"` // bursts that were sent
 	Seconds float64         `json:"seconds"`
@@ -40,7 +40,7 @@ func (r *Rush) judge() {
 		count[c.Verdict]++
 	}
 	r.Verdict = verdict.Inconclusive
-	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // in order of increasing severity
+	for _, v := range []verdict.Verdict{verdict.Inconclusive, verdict.Failed, verdict.Broken} { // in order of increasing severity, so the worst verdict wins
 		for n, c := range r.Rounds {
 			if c.Verdict == v && (r.Verdict != v || r.Why == "") {
 				r.Verdict, r.Why = v, fmt.Sprintf("round %d: %s", n+1, c.Why)

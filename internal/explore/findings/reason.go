@@ -65,7 +65,8 @@ func Reasons() []Reason {
 	}
 }
 
-// byItself returns advice for a program that sends commands while no buyer is there; "" for other programs.
+// byItself returns advice for a program that sends commands while no buyer's request is under way; "" for
+// other programs.
 func byItself(r explore.Report) string {
 	if !r.Polls {
 		return ""
@@ -77,7 +78,7 @@ func divided(r explore.Report) string {
 	if !r.Overlap && r.Holdable {
 		overlap := "add --overlap; or "
 		if r.Shared {
-			overlap = "" // --overlap is not possible, see App.CheckOverlap
+			overlap = "" // App.CheckOverlap forbids --overlap here
 		}
 		return fmt.Sprintf(notFound+"a statement that reads and writes was one step, so another buyer's write inside it was not explored: %slock the rows that it reads; or, if your server lets no write in, set `atomic: accepted` in the file; the statement is %s", overlap, r.Divided[0])
 	}

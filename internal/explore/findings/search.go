@@ -67,7 +67,7 @@ func server(r explore.Report) string {
 	return " (" + r.Server + ")"
 }
 
-// crowd describes the number of buyers and of processes. A lock in memory works only in one process.
+// crowd describes the number of buyers and of processes, since a lock in memory works only in one process.
 func crowd(r explore.Report) string {
 	if r.Shared {
 		return fmt.Sprintf("%d buyers in one process", r.Buyers)
@@ -82,8 +82,8 @@ func inParts(parts int64) string {
 	return " in " + witness.Count(int(parts), "part")
 }
 
-// withOrders describes the purchases, and the part of the shop before the strategy; "" if each purchase has one unit and
-// its own key, and there is no such part.
+// withOrders describes the units and the keys of the purchases, and what runs before the strategy. It returns "" if
+// each purchase has one unit and its own key, and nothing runs before the strategy.
 func withOrders(r explore.Report) (text string) {
 	switch {
 	case r.Mixed != nil:

@@ -11,13 +11,13 @@ type Effect int
 const (
 	Writes Effect = iota // writes, or may take a lock
 	Reads                // changes nothing, and never waits
-	Local                // does not touch the server's data: BEGIN
+	Local                // does not touch the server's data, such as BEGIN
 )
 
 // A Choice is one possible next step: the release of a command or of a pair of commands, or an
 // event. Two choices with the same fields are equal, even in different runs.
 type Choice struct {
-	Token   string // in the replay string: "1", "1a" (at node a), "1r" (the watchdog), "1+2", "1~2", "expire", "crash1"
+	Token   string // in the replay string: "1" (buyer 1), "1a" (at node a), "1r" (its watchdog), "1+2" (at once), "1~2" (2 while 1 pauses), "expire", "crash1"
 	Name    string // the command without its values
 	Touches string // server; "": every Redis server
 	Event   Event  // "": a command
@@ -28,12 +28,12 @@ type Choice struct {
 	// pointer.
 	Footprint *Footprint
 
-	Judged     bool // it may change rows that a rule reads, or its transaction has just taken its snapshot
+	Judged     bool // it may change rows that a user's rule reads, or its transaction has just taken a snapshot
 	Background bool // not sent by the buyer's own code: a renewal, or the end of a transaction whose context has ended
 	Pair       bool // releases two commands at once
 	Global     bool // commutes with no other choice
-	// AnyOrder reports that the buyer's program does not depend on the order of this command's answer and the answers to
-	// the buyer's other commands that are under way at the same time.
+	// AnyOrder reports that the order of a buyer's answers does not matter to the program: the answer to this command,
+	// and those to the buyer's other commands under way at the same time.
 	AnyOrder bool
 }
 
@@ -43,8 +43,8 @@ func (c *Choice) Command() bool { return c.Event == "" && !c.Pair }
 // Moves reports whether the choice releases a command or a pair of commands.
 func (c *Choice) Moves() bool { return c.Event == "" }
 
-// Together returns the choice that releases a's command, and b's before the first is answered. It returns false if the
-// commands belong to one buyer, or go to different servers.
+// Together returns the choice that releases both commands, b's before a's is answered. It returns false if the commands
+// belong to one buyer, or go to different servers.
 func Together(a, b Choice) (Choice, bool) {
 	if !a.Command() || !b.Command() || a.Buyer == b.Buyer || a.Touches != b.Touches {
 		return Choice{}, false
@@ -52,8 +52,8 @@ func Together(a, b Choice) (Choice, bool) {
 	return Choice{Token: a.Token + "+" + b.Token, Name: a.Name + " with " + b.Name, Touches: a.Touches, Buyer: b.Buyer, Pair: true}, true
 }
 
-// During returns the choice that makes a's move and then, while a's buyer pauses in the program, another buyer's move,
-// given by its token.
+// During returns a choice of two moves: a's, and then another buyer's while a's buyer pauses in the program. The token
+// identifies the second move.
 func During(a Choice, token string) Choice {
 	id := 0
 	if token != "" {

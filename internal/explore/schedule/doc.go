@@ -1,5 +1,5 @@
-// Package schedule defines the types that a search and a runner exchange: a choice, the point of a schedule at
-// which the search makes it, the end of a schedule, and the replay string.
+// Package schedule defines the types that a search and a runner exchange. They are a choice, the point of a
+// schedule at which the search makes a choice, the end of a schedule, and the replay string.
 //
 //	search -- Runner.Run(chooser) --> run: one schedule on real servers
 //	search <-- chooser(point) ------- run: the possible choices; which one?

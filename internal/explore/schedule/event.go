@@ -4,12 +4,13 @@ package schedule
 // a schedule.
 type Event string
 
-// The events. Packages own and target implement each of their events in a file event_NAME.go.
+// The events. The packages internal/explore/own and internal/explore/target implement each of their events in a
+// file event_NAME.go.
 const (
 	Expire  Event = "expire"  // every lease expires, and its holder does not notice
 	Crash   Event = "crash"   // a buyer's process dies, and its connections end
 	Forget  Event = "forget"  // one Redis server loses its keys
-	Renew   Event = "renew"   // a buyer's watchdog renews its lease
+	Renew   Event = "renew"   // a buyer's watchdog, a background task, renews its lease
 	Timeout Event = "timeout" // a buyer's wait in a server times out
 
 	Disconnect Event = "disconnect" // a buyer hangs up; its process continues and cleans up
@@ -23,7 +24,7 @@ type Kind struct {
 	Event     Event
 	tokens    string // a regular expression, without groups, for the event's tokens in a replay string
 	NotShared string // why it cannot happen when all buyers share one process; "" if it can
-	Without   string // possible reason if it happened at no step
+	Without   string // a possible reason why the search could inject it at no step
 	OwnOnly   bool   // only strategies of this project have it; programs under test do not
 }
 
@@ -42,7 +43,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Events returns the names of the kinds for which wanted returns true, in display order.
+// Events returns the names of the kinds for which `wanted` returns true, in display order.
 func Events(wanted func(Kind) bool) (names []Event) {
 	for _, k := range Kinds() {
 		if wanted(k) {

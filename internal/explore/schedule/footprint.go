@@ -21,7 +21,7 @@ type Touch struct {
 	Keys bool
 	// Index is the unique index that a use of kind Claims changes.
 	Index string
-	// Held reports a lock that the command's transaction already has. If Table is "", the transaction may have any
+	// Held reports a lock that the command's transaction holds already. If Table is "", the transaction may hold any
 	// lock.
 	Held bool
 }
@@ -49,8 +49,8 @@ const (
 //
 // If two waits close a cycle, their order matters: the command that waits later becomes the deadlock's victim. Commutes
 // checks only cycles of two waits. A longer cycle of two buyers includes two commands of one buyer. Then that buyer
-// waits in the server twice, or has another command at its gate. Such a point is Mixed, so no two choices commute
-// there.
+// waits in the server twice, or has another command at its gate. At such a point, Point.Mixed is true, so no two
+// choices commute.
 func (f Footprint) Commutes(g Footprint) bool {
 	for i := range f {
 		for k := range g {
@@ -81,7 +81,7 @@ func (f Footprint) waits(g Footprint) bool {
 // locks reports whether the use may wait for another transaction.
 func (t Touch) locks() bool { return !t.Held && (t.Use == Locks || t.Use == Checks || t.Use == Claims) }
 
-// Holding adds the transaction's earlier locks to the footprint of a command that may wait. If unknown is true, the
+// Holding adds the transaction's earlier locks to the footprint of a command that may wait. If `unknown` is true, the
 // transaction may hold any lock.
 func (f Footprint) Holding(before Footprint, unknown bool) Footprint {
 	may := false
@@ -142,7 +142,7 @@ func (t Touch) Meets(other Touch) bool {
 	return true
 }
 
-// apart reports whether no value of a column can be in both lists. An empty list means any value.
+// apart reports whether the two lists of possible values exclude each other. An empty list means any value.
 func apart(some, others []string) bool {
 	for _, a := range some {
 		for _, b := range others {

@@ -51,8 +51,8 @@ type Void struct {
 	Why string
 	// Details describe this run, without values that differ between runs; "": none.
 	Details string
-	// Missed reports that a move in another buyer's pause was not made: the pause was over, or did not
-	// come. Seen reports that the pause came.
+	// Missed reports that the schedule wanted a move during another buyer's pause, and the pause was over or did
+	// not come. Seen reports that it came.
 	Missed, Seen bool
 	// Diverged reports that the program sent other commands than in an earlier run. The program still works.
 	Diverged bool
@@ -78,7 +78,7 @@ var program = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // underscores and hyphens, beginning with a letter or a digit.
 func ProgramName(name string) bool { return program.MatchString(name) }
 
-// HangTimeout limits waits that should end by themselves. It decides no step: if it expires, the run ends with
+// HangTimeout limits waits that should end by themselves. It never chooses a step: if it expires, the run ends with
 // ErrHarness.
 const HangTimeout = 30 * time.Second
 

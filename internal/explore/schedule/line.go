@@ -16,17 +16,17 @@ const version = 1
 //
 //	v1:redis:b2:s1:1*3.2.expire.2*5.1
 type Schedule struct {
-	Strategy string // or the name of a program; then Stock is 1 and has no meaning
+	Strategy string // name of the strategy or program; for a program, Stock is 1 and has no meaning
 	Buyers   int
 	Stock    int64
 	Units    Units // units that each buyer asks for
 	Parts    int64 // number of rows into which the stock is divided; 0: it is in the product's own row
 	Shared   bool  // all buyers use one process
 	OneKey   bool  // all purchases have one Idempotency-Key
-	Overlap  bool  // a program's autocommitted statement may run as two steps
-	// The steps: "1", "1a" at the first Redlock node, "1r" by the watchdog, "1rr" the watchdog's ROLLBACK while "1r"
-	// waits, "1+2" both at once, "1~2" buyer 2 in the pause after buyer 1's move, "expire", "crash1", "forget",
-	// "forget-a", "renew1", "timeout1".
+	Overlap  bool  // a program's autocommitted statement may run as two steps: execute, commit
+	// Tokens are the steps. Commands: "1" of buyer 1; "1a" at the first Redlock node; "1r" by the watchdog; "1rr"
+	// the watchdog's ROLLBACK while "1r" waits; "1+2" both at once; "1~2" buyer 2's in the pause after buyer 1's.
+	// Events: "expire", "crash1", "forget", "forget-a", "renew1", "timeout1".
 	Tokens []string
 }
 
@@ -36,7 +36,7 @@ func (s Schedule) Head() string {
 		s.options(" and orders of %s units", " and the stock in %d parts", " in one process", " under one Idempotency-Key", " and --overlap"))
 }
 
-// options describes what differs from the usual schedule.
+// options describes the settings that differ from their defaults.
 func (s Schedule) options(units, parts, shared, oneKey, overlap string) (text string) {
 	if u := s.Units.String(); u != "1" {
 		text += fmt.Sprintf(units, u)
@@ -83,7 +83,7 @@ func (s Schedule) String() string {
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
 
-// crowd matches the number of buyers and the stock.
+// crowd matches the number of buyers and the stock in a replay string.
 var crowd = regexp.MustCompile(`^b([2-8]):s([1-8])$`)
 
 // units matches the units that the buyers ask for, if not all ask for one.

@@ -5,8 +5,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Saved is a program's schedule in a file, which can be repeated after the program has changed. It names the commands.
-// A replay string only counts the commands, so it would select other commands after the program got a new command.
+// Saved is a program's schedule in a file. It can be repeated after the program has changed, since it names the
+// commands. A replay string only counts the commands, so a new command in the program would make it select others.
 type Saved struct {
 	Version  int              `json:"version"`
 	Program  string           `json:"program"`

@@ -11,7 +11,7 @@ type View struct {
 	Buyers  []Standing
 	Stock   int64 // as another connection reads it, so without uncommitted writes
 	Records int64
-	Sold    int64    // units in the records
+	Sold    int64    // units in the purchase records
 	Keys    []Key    // keys in Redis
 	Texts   []string // one per choice of the point: the command with its values, or the event
 	Steps   []witness.Step

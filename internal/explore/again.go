@@ -9,11 +9,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Comparison is the result of replaying a saved schedule: StillBreaks, NoLongerBreaks, or Other.
+// A Comparison is the result of running a saved schedule of a program under test again. Either StillBreaks or
+// NoLongerBreaks is true, or Other is set.
 type Comparison struct {
 	Saved   *Saved
-	Witness *Witness  // of the current run; nil if Other is set
-	Other   *OtherWay // how the program deviates from the saved schedule; nil: it does not
+	Witness *Witness  // of this run; nil if Other is set
+	Other   *OtherWay // how the program deviates from the saved schedule; nil if it does not
 }
 
 // StillBreaks reports whether the same schedule breaks, even with another verdict.
@@ -36,8 +37,9 @@ func (c Comparison) String() string {
 }
 
 // Again runs a saved schedule and compares the results. For each saved step, it takes the same buyer's command with the
-// same name. It repeats a void run, up to 5 times; then the error is schedule.Void. It repeats a run
-// with concurrent pairs until the server executes them as saved, up to 10 times.
+// same name. If the explorer loses control, the run is void: Again repeats it, and returns schedule.Void after the
+// fifth void run. The server may execute two commands sent together (a concurrent pair) in another way than saved. Then
+// Again repeats the run, up to 10 runs in total.
 func (x *Explorer) Again(ctx context.Context, s *Saved) (Comparison, error) {
 	if err := x.config.Fits(s); err != nil {
 		return Comparison{}, err
@@ -90,7 +92,6 @@ func describe(program string, buyers int, shared, overlap bool) string {
 	return text
 }
 
-// compare runs a saved schedule once and compares the result.
 func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	var made []witness.Choice
 	var tokens []string
@@ -126,10 +127,10 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 	return Comparison{Saved: s, Witness: w}, nil
 }
 
-// Resembling runs the schedule of a changed program that is most similar to a saved one. The buyers move in the saved
-// order, as long as the servers let them. A new command runs in place of the saved command that it replaces. A buyer
-// that is blocked or done is skipped. At the end the buyers finish one after the other. Resembling also returns the
-// number of saved steps that ran under their own name (matched). A void run is repeated, as in Again.
+// Resembling runs a saved schedule on a changed program, as similarly as possible. The buyers move in the saved order.
+// If a buyer sends a new command instead of the saved one, the new one runs. A buyer that is blocked or done is
+// skipped. After the last saved step, the buyers finish one after the other. The result matched counts the saved steps
+// whose own command ran. A void run is repeated, as in Again.
 func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matched int, err error) {
 	if err := x.config.Fits(s); err != nil {
 		return nil, 0, err
@@ -175,8 +176,8 @@ type turns struct {
 	at    int
 }
 
-// next returns the choice for the next step, and whether it is the saved step itself. The point p must have at least
-// one choice.
+// next returns the choice for the next step. The result same is true if it is the saved step. The point p must have a
+// choice.
 func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	for ; t.at < len(t.steps); t.at++ {
 		step := t.steps[t.at]
@@ -187,7 +188,7 @@ func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 			return c, true
 		}
 		if i >= 0 && !t.comesLater(p.Choices[i]) {
-			return p.Choices[i], false // the program did not send this command before
+			return p.Choices[i], false // the program did not send this command when the schedule was saved
 		}
 	}
 	if c, found := schedule.Find(p.Choices, p.FirstMove()); found {

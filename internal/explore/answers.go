@@ -2,11 +2,12 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// answers counts the buyers of schedules by their answer. It contains no zero counts.
+// answers counts buyers by the answer that they got ("sold out", for example), over many schedules. It contains no zero
+// counts.
 type answers map[string]int
 
-// add adds the buyers of one schedule to the counts, n times, and returns the map. n = -1 removes them. If a is nil,
-// add makes the map.
+// add counts the buyers of one schedule, n times, and returns the map. With n = -1 it removes them. If the map is nil,
+// add makes it.
 func (a answers) add(e schedule.Ended, n int) answers {
 	if a == nil {
 		a = answers{}

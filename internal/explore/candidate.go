@@ -11,21 +11,21 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A candidate is a violation whose schedule may become the witness. A candidate is better with a lower mildness, then
-// with fewer steps, then fewer switches between buyers, then fewer events. Among equals, the one in which buyer 1 goes
-// first is better.
+// A candidate is a violation whose schedule may become the witness, the one that the report shows. A candidate with a
+// lower mildness is better. Among equals, fewer steps are better, then fewer switches between buyers, then fewer
+// events. Among the rest, the one in which buyer 1 goes first is better.
 type candidate struct {
 	schedule.Ended
 	cost     [3]int
-	doubtful bool // for a program: the run before or after it was void, so it may not break again
+	doubtful bool // only for a program: the explorer lost control of the run before or after (a void run), so the violation may not occur again
 }
 
 func (c *candidate) compare(other *candidate) int {
 	return cmp.Or(mildness(c.Verdict)-mildness(other.Verdict), slices.Compare(c.cost[:], other.cost[:]), slices.Compare(c.Tokens, other.Tokens))
 }
 
-// mildness returns 1 for a failure or a leaked lock, which may leave stock and records correct, and 0 for every
-// other verdict.
+// mildness returns 1 for a failure or a lock that was never released. Both may leave stock and records correct. For
+// every other verdict it returns 0.
 func mildness(v verdict.Verdict) int {
 	if v == verdict.Failed || v == verdict.LeakedLock {
 		return 1
@@ -56,8 +56,9 @@ func newCandidate(e schedule.Ended) *candidate {
 	return &candidate{Ended: e, cost: cost}
 }
 
-// witness repeats the schedule and records its steps. If the schedule contains a concurrent pair, the witness has the
-// steps of the original run, and further runs count how often the schedule ends with the same verdict.
+// witness repeats the schedule and records its steps. In a concurrent pair, the server decides which command runs
+// first, so a repetition may differ. With a pair, the witness has the steps of the original run. Further runs then
+// count how often the schedule ends with the same verdict.
 func (c *candidate) witness(ctx context.Context, x *Explorer) (*Witness, error) {
 	if c == nil {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// DatabaseWait is how long a statement of an explored buyer may wait for a row lock: longer than the search lets a buyer
-// stay blocked.
+// DatabaseWait is how long a statement of an explored buyer may wait for a row lock. The search never lets a buyer stay
+// blocked that long.
 const DatabaseWait = time.Minute
 
 // Limits of Config.Buyers.
@@ -25,7 +25,7 @@ const (
 	MaxBuyers = 8
 )
 
-// Config says what to explore, and how far. If Program is set, OfStrategy is ignored.
+// Config says what to explore, and how far. If Program is set, the fields of OfStrategy are ignored.
 type Config struct {
 	OfStrategy
 	OfProgram
@@ -34,25 +34,25 @@ type Config struct {
 	Events    []Event
 	MaxEvents int           // maximum number of events per schedule; 0: no limit
 	Bound     int           // maximum number of preemptions per schedule; negative: unlimited
-	Full      bool          // run every schedule to its end; otherwise, equal states are merged
-	Symmetry  bool          // of the buyers that have not started, only the first may start (symmetry reduction)
-	Overlap   bool          // concurrent pairs: two buyers' commands may be sent to one server at once
+	Full      bool          // run every schedule to its end; otherwise, the search merges equal states
+	Symmetry  bool          // only the lowest-numbered buyer that has not started may start (symmetry reduction)
+	Overlap   bool          // explore concurrent pairs, too: two buyers' commands sent to one server at once
 	Shared    bool          // all buyers in one process
 	Budget    time.Duration // time for the search; 0: unlimited
-	Schedules int           // maximum number of runs: unlike Budget, the same on every machine; 0: unlimited
-	First     bool          // stop at the first violation, which need not be the shortest
+	Schedules int           // maximum number of runs, which, unlike Budget, is the same on every machine; 0: unlimited
+	First     bool          // stop at the first violation, although a shorter one may exist
 
 	// Progress is called after each schedule; may be nil.
 	Progress func(explored, violations int)
 }
 
-// reduced reports whether Config.Reduce has an effect.
+// reduced reports whether the other fields permit Reduce to have an effect.
 func (c Config) reduced() bool {
 	return c.Reduce && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
 
-// nodesAlike reports whether symmetry reduction applies to the Redis nodes of a lock. Then, of the nodes that no
-// command has reached, only the first is asked.
+// nodesAlike reports whether symmetry reduction applies to the Redis nodes of a lock. If it does, the search offers
+// only the first of the nodes that have received no command.
 func (c Config) nodesAlike() bool {
 	return !c.Full && !c.Overlap && slices.Contains(c.Strategy.Needs, lockstrategy.NeedsRedlock)
 }
@@ -77,7 +77,7 @@ func (c Config) checkEvents() error {
 	return nil
 }
 
-// Ungated returns why the explorer cannot hold a strategy's commands; "" if it can.
+// Ungated returns why the explorer cannot hold back the commands of a strategy; "" if it can.
 func Ungated(e lockstrategy.Entry) string {
 	for _, need := range e.Needs {
 		if need == lockstrategy.NeedsZookeeper || need == lockstrategy.NeedsEtcd {
@@ -89,8 +89,9 @@ func Ungated(e lockstrategy.Entry) string {
 
 // UngatedRedis returns why the explorer does not support a Redis of the given topology; "" if it does.
 //
-// On a cluster, one call may be several commands at several servers (MOVED, ASK), but a step is one command at one
-// server. Also, the initial state of a schedule is the keys and the clock of a single server.
+// On a cluster, one call of the client may send several commands to several servers (MOVED, ASK). But a step of a
+// schedule is one command at one server. Also, the explorer restores the keys and the clock of a single server before
+// each schedule.
 func UngatedRedis(kind string) string {
 	if kind == "" || kind == topology.Single {
 		return ""

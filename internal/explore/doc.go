@@ -10,14 +10,14 @@
 //	buyer 2 -> Strategy.Buy -> SQL driver, Redis client -> gate /
 //
 // Each buyer has its own connections and its own instance of the strategy, like a separate process. So the connection
-// identifies the buyer. (The context of a renewal or a worker does not.) With Config.Shared, all buyers share one
-// instance, and the context identifies the buyer.
+// identifies the buyer. A context would not: a lock renewal or a background worker runs without the buyer's context.
+// With Config.Shared, all buyers share one instance, and the context identifies the buyer.
 //
-// A schedule is a list of choices, and each run begins in the same initial state. The search identifies a state by
-// a hash of everything that determines the rest of the schedule, and explores each continuation once (type graph). If
-// states cannot be computed, it runs each schedule to its end (type tree). Both need schedules that repeat
-// exactly. If a schedule does not, the search returns ErrHarness.
+// A schedule is a list of choices, and each run begins in the same initial state. The search computes a hash of
+// everything that determines the rest of the schedule. From two states with equal hashes, it explores the continuation
+// once (type graph). If it cannot compute states, it runs each schedule to its end (type tree). In both cases, equal
+// choices must lead to equal runs. Otherwise the search returns ErrHarness.
 //
-// The search does not depend on SQL, Redis or goroutines. It does not explore actions of two servers at the same
-// moment, or interleavings within one statement; docs/design/explorer.md lists the limits.
+// The search does not depend on SQL, Redis or goroutines. It does not explore two servers that act at the same moment,
+// or what happens between the parts of one statement. docs/design/explorer.md lists the limits.
 package explore

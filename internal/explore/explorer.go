@@ -15,21 +15,21 @@ type (
 	// An Event is an incident, such as a crash, that the explorer injects as a step. Each event happens at most once
 	// in a schedule.
 	Event = schedule.Event
-	// A Front is a part of the shop that runs before the strategy, see own.Front.
+	// A Front is a part of the shop that runs before the strategy, such as a queue.
 	Front = own.Front
 	// A Schedule is the content of a replay string.
 	Schedule = schedule.Schedule
 	// Saved is a program's schedule in a file.
 	Saved = schedule.Saved
-	// Units lists how many units each buyer asks for; the list repeats.
+	// Units lists how many units each buyer asks for. If there are more buyers than entries, the list repeats.
 	Units = schedule.Units
-	// A Witness is a schedule that ends in a violation, or any schedule that Replay returns.
+	// A Witness is a schedule with its steps and its result. A search returns one that ends in a violation.
 	Witness = witness.Witness
 	// A Step is one step of a witness.
 	Step = witness.Step
 	// An Outcome is the answer to one buyer.
 	Outcome = witness.Outcome
-	// A Finding is a rule of `never` that returned rows.
+	// A Finding is a rule under `never` in oversell.yaml that was broken: its query returned rows.
 	Finding = witness.Finding
 )
 
@@ -47,7 +47,7 @@ const (
 	Restock    = schedule.Restock
 )
 
-// ErrRaised is the error that a buyer's code returns in the event Raise.
+// ErrRaised is the error that a buyer's code returns when the event Raise happens.
 var ErrRaised = own.ErrRaised
 
 // ErrHarness reports that the exploration itself failed, so its result proves nothing.
@@ -77,9 +77,9 @@ func newExplorer(c Config, r schedule.Runner, close func() error) *Explorer {
 	return &Explorer{c, c.mode(), r, close}
 }
 
-// NewOn returns an explorer of the program under test c.Program, over the runner r. It ignores Engine and Strategy.
-// Each run of r must begin in the same state and follow the rest of c, such as the number of buyers. Explorer.Close
-// calls the function close, which may be nil.
+// NewOn returns an explorer of the program under test c.Program. It ignores the fields Engine and Strategy. The runner
+// r executes the schedules: each of its runs must begin in the same state, with as many buyers as c says.
+// Explorer.Close calls the function close, which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
 		return nil, fmt.Errorf("invalid program name %q; use up to 64 characters of a-z, A-Z, 0-9, and after the first . _ -", c.Program)

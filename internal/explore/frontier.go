@@ -10,17 +10,17 @@ import (
 type branch struct {
 	at     *node
 	choice *schedule.Choice
-	tries  int // runs in which the server did not repeat the path, see pair.go
-	voids  int // runs that were void, see void.go
+	tries  int // runs in which the server executed a concurrent pair on the path in another way
+	voids  int // runs that were void: the explorer lost control
 
-	after *node // for a move in a pause: the node where the same move follows the pause, see pause.go
+	after *node // for a move during another buyer's pause ("1~2"): the node after the pause, from which the same move is also explored
 	seen  bool  // the pause occurred in at least one run
 }
 
-// frontier holds the branches to explore, by their cost. The cheapest goes first, so all schedules with one preemption
-// come before any with two (Musuvathi and Qadeer, PLDI 2007). Among branches of equal cost, judged ones go first. They
-// preempt a buyer right after its snapshot, or before it changes rows that a rule reads, so that its earlier reads
-// become outdated. Among the rest, the newest goes first, which is depth first.
+// frontier holds the branches to explore, by their cost: the number of preemptions. The cheapest goes first, so all
+// schedules with one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals, branches with
+// judged() go first. They preempt a buyer after its snapshot, or before it changes rows that a rule reads, so its
+// earlier reads become outdated. Among the rest, the newest goes first: depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level

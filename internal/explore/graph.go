@@ -8,24 +8,25 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A graph merges the schedules that reach the same state. Each run follows known edges to an unexplored choice. From
-// there it continues, even through known states, as long as it can find something new.
+// A graph merges the schedules that reach the same state. Each run follows known choices to one that was never made.
+// From there it continues, even through known states, as long as it can find something new.
 //
-// The continuation with the fewest preemptions goes first, as in a tree.
+// The continuation with the fewest preemptions goes first. A preemption is a switch away from a buyer that could
+// continue.
 type graph struct {
 	*search
 	states map[schedule.State]*node
 	root   *node
 	before int            // the buyer of the step before the root; 0: none
 	level  int            // number of preemptions of the current runs
-	closed map[place]bool // places below which no choice is left to explore
+	closed map[place]bool // places from which no choice is left to explore
 }
 
 func newGraph(s *search) *graph {
 	return &graph{search: s, states: map[schedule.State]*node{}, closed: map[place]bool{}}
 }
 
-// A place is a node, with the buyer of the last step and the number of preemptions left; negative means no limit.
+// A place is a node, the buyer of the last step, and the number of preemptions left; negative means no limit.
 type place struct {
 	at         *node
 	last, left int
@@ -35,8 +36,8 @@ const anyNumber = -1
 
 func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
-// successor returns the place to which a choice leads from p; its node is nil if the choice was not made yet. It
-// returns false (payable) if the choice needs more preemptions than are left.
+// successor returns the place to which a choice leads from p. Its node is nil if no run has made the choice. If the
+// choice needs more preemptions than are left, payable is false.
 func (p place) successor(c *schedule.Choice) (to place, payable bool) {
 	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
 	if p.left >= 0 {
@@ -73,7 +74,7 @@ func (g *graph) next() (cost int, _ execution, more bool) {
 // whole implements plan.
 func (g *graph) whole() bool { return g.open(g.start(anyNumber)) == nil }
 
-// open returns a choice at p that was not made yet, or that leads to one; nil if there is none.
+// open returns a choice at p that no run has made, or one that leads to such a choice; nil if there is none.
 func (g *graph) open(p place) *schedule.Choice {
 	if g.closed[p] {
 		return nil
@@ -93,9 +94,9 @@ func (g *graph) open(p place) *schedule.Choice {
 	return nil
 }
 
-// infer finds the node to which choice c leads from n, without a run. If c is independent of the step that led to n,
-// and another run has made c first and then that step, both orders lead to the same state. This does not apply to a
-// shared process, which may know which buyer was answered first.
+// infer finds the node to which choice c leads from n, without a run. Assume that c is independent of the step that led
+// to n. If another run made c first and then that step, both orders lead to the same state. infer does not apply to a
+// process that all buyers share, since the process may remember which buyer was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {
 		first, quiet := step.at.quietly(c)
@@ -113,8 +114,8 @@ func (n *node) infer(c *schedule.Choice) bool {
 	return false
 }
 
-// quietly returns the node to which a choice has led. It returns false if the choice was not made, or delivers a
-// message. A message does not commute with other steps of the buyer that receives it.
+// quietly returns the node to which a choice has led. It returns false if no run made the choice, or if the choice
+// delivers a message: a message does not commute with other steps of the buyer that receives it.
 func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	i := slices.Index(n.choices, c)
 	if i < 0 || n.next[i] == nil || n.loud[i] {
@@ -208,7 +209,7 @@ func (w *traversal) link(n *node, loud bool) {
 // done implements execution.
 func (w *traversal) done(e schedule.Ended) {
 	switch {
-	case e.Cut: // so that no other run goes there
+	case e.Cut: // the schedule had too many steps: mark its end, so no other run goes there
 		w.link(&node{}, true)
 	case !e.Pruned:
 		w.at.ended = &schedule.Ended{Verdict: e.Verdict, Why: e.Why, Foreign: e.Foreign, Early: e.Early}

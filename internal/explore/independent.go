@@ -2,15 +2,15 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// independent reports whether two steps commute: in either order, each server and buyer sees the same, and the state
-// afterwards is the same. Two commands of one buyer must be under way at the same time.
+// independent reports whether two steps commute: in both orders, every server and buyer sees the same, and the state
+// afterwards is the same. If one buyer sent both commands, they must be in flight at the same time.
 func independent(a, b *schedule.Choice) bool {
 	switch {
 	case a.Global || b.Global, a.Buyer == b.Buyer && a.Buyer != 0 && !inAnyOrder(a, b):
 		return false
 	case a.Effect == schedule.Local || b.Effect == schedule.Local:
 		return true
-	case a.Touches == "" || b.Touches == "": // "": every Redis server
+	case a.Touches == "" || b.Touches == "": // an empty Touches means every Redis server
 		return a.Touches == schedule.Database || b.Touches == schedule.Database
 	case a.Touches != b.Touches:
 		return true
@@ -22,12 +22,12 @@ func independent(a, b *schedule.Choice) bool {
 	return a.Effect == schedule.Reads && b.Effect == schedule.Reads
 }
 
-// inAnyOrder reports whether a program permits two of a buyer's commands in either order. Two writes at one server keep
-// their order: the later one may be the victim of a deadlock that involves a third transaction, and their generated keys
-// differ.
+// inAnyOrder reports whether the user accepts both orders of two commands of one buyer. Two writes at one server always
+// keep their order: in a deadlock with a third transaction, the later one may be the victim. Also, the order determines
+// the keys that the server generates.
 func inAnyOrder(a, b *schedule.Choice) bool {
 	return a.AnyOrder && b.AnyOrder && (a.Effect != schedule.Writes || b.Effect != schedule.Writes || a.Touches != b.Touches)
 }
 
-// usesNothing reports whether a command is known to use no rows. An example is SAVEPOINT.
+// usesNothing reports whether a command is known to use no rows, as SAVEPOINT does.
 func usesNothing(c *schedule.Choice) bool { return c.Footprint != nil && len(*c.Footprint) == 0 }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A limit is the time limit for the search of a program. It includes the schedules, the replays that confirm a
-// violation, the shortening of the violation, and every recovery in between. A budget of 0 is no limit.
+// A limit is the time limit for the whole search of a program. The limit includes replaying and shortening a violation,
+// and restoring the initial state before each run. A budget of 0 means no limit.
 type limit struct {
 	begun   time.Time
 	budget  time.Duration
 	slowest time.Duration // the longest run so far
 }
 
-// errSpent is the cause with which a context ends when the budget is spent.
+// errSpent is the cause of a context that ended since the budget was spent.
 var errSpent = errors.New("the budget is spent")
 
-// end returns the time at which the budget is spent; false if there is no budget.
+// end returns the time at which the budget is spent, and whether there is a budget.
 func (l *limit) end() (time.Time, bool) { return l.begun.Add(l.budget), l.budget > 0 }
 
-// bounded returns a context that also ends when the budget is spent.
+// bounded returns a context that ends with ctx, or when the budget is spent.
 func (l *limit) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, limited := l.end(); limited {
 		return context.WithDeadlineCause(ctx, end, errSpent)
@@ -33,12 +33,12 @@ func (l *limit) took(d time.Duration) { l.slowest = max(l.slowest, d) }
 
 // Shares of the budget that are reserved for confirming and shortening a violation.
 const (
-	shorteningShare = 4 // after a violation, reserve a quarter
-	mostReserved    = 2 // reserve no more than half
+	shorteningShare = 4 // after a violation, reserve a quarter of the budget to shorten its schedule
+	mostReserved    = 2 // reserve at most half of the budget
 	reservedRuns    = 2 // reserve the time of two runs, to confirm a violation of the last run
 )
 
-// searched reports whether the search must end, since the rest of the budget is reserved.
+// searched reports whether the search must end, since the rest of the budget is reserved for later.
 func (l *limit) searched(broken bool) bool {
 	if l.budget <= 0 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A mode does those parts of a search that differ between strategies of the catalogue and programs under test.
+// A mode is the part of a search that differs between strategies of the catalogue and programs under test.
 type mode interface {
 	// name returns the name of the strategy or the program.
 	name() string
@@ -14,7 +14,7 @@ type mode interface {
 	check() error
 	// schedule returns a schedule for a replay string.
 	schedule(tokens []string) Schedule
-	// stocked reports whether the schedule has the stock of this configuration.
+	// stocked reports whether the schedule has the stock of this configuration. Only then can it be run.
 	stocked(s Schedule) bool
 	// merges reports whether equal states may be merged.
 	merges() bool
@@ -25,15 +25,16 @@ type mode interface {
 	hint(err error) error
 	// violations returns the collection of a search's violations.
 	violations(s *search) violations
-	// origin sets the explored subject and the command that repeats the search.
+	// origin sets the fields of the report that name the strategy or program, and the command that repeats the search.
 	origin(r *Report)
 }
 
 // violations are the violations of one search.
 type violations interface {
-	// begin is called when a run has ended, before rank. If the previous run was void, afterVoid is true.
+	// begin is called after each run, before rank. afterVoid reports that the explorer lost control of the run before (it
+	// was void).
 	begin(afterVoid bool)
-	// doubt records that a run was void, so the violation of the previous run is doubtful.
+	// doubt records that the latest run was void, so a violation in the run before it is doubtful.
 	doubt()
 	// ended counts a schedule that ran to its end.
 	ended(e schedule.Ended)

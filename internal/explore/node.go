@@ -6,28 +6,28 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A node is one point of a schedule: the choices there, and their results.
+// A node is one point of a schedule, with its choices and what followed them.
 type node struct {
 	choices []*schedule.Choice // all choices, sorted by buyer
 
-	// In a tree.
+	// The next fields apply to a tree, which explores each schedule separately.
 	parent *node
 	by     *schedule.Choice   // the choice that led here; nil at the root
-	seen   string             // result of the concurrent pair that led here
-	kids   []*node            // below a concurrent pair: one node for each result that was seen
+	seen   string             // which result of a concurrent pair led here
+	kids   []*node            // only below a concurrent pair: one node for each result that a run has seen
 	last   int                // buyer of the last step
 	cost   int                // cost of the path from the root
-	sleep  []*schedule.Choice // with Config.Reduce, see sleep.go
-	mixed  bool               // schedule.Point.Mixed
-	races  bool               // schedule.Point.Races
-	taken  []*schedule.Choice // if races: the choices that are or were a branch, in that order
-	paused bool               // a buyer paused in the step that led here, see pause.go
-	plain  map[string]string  // if paused: by token of the next choice, schedule.Point.Standing after that choice
+	sleep  []*schedule.Choice // with Config.Reduce: choices that another branch covers, see sleep.go
+	mixed  bool               // copy of schedule.Point.Mixed
+	races  bool               // copy of schedule.Point.Races
+	taken  []*schedule.Choice // if races is set: the choices that became branches, in that order
+	paused bool               // a buyer paused in the step that led here
+	plain  map[string]string  // if paused: schedule.Point.Standing after each next choice, by the choice's token
 
-	// In a graph.
+	// The next fields apply to a graph, which merges equal states.
 	next  []*node         // the node to which each choice leads; nil: unknown
 	loud  []bool          // by choice: whether it delivers a message
-	from  []step          // the steps that lead here
+	from  []step          // the steps that lead here; several if states were merged
 	ended *schedule.Ended // the end of the schedule, if it ends here
 }
 
@@ -37,7 +37,7 @@ type step struct {
 	by *schedule.Choice
 }
 
-// below returns a new node: the one that follows n after the given choice. n is nil at the root.
+// below returns a new node that follows n after the given choice. For the root, n is nil.
 func below(n *node, by *schedule.Choice) *node {
 	kid := &node{parent: n, by: by}
 	if n != nil {
@@ -62,9 +62,9 @@ func (n *node) path() (path []*node) {
 	return path
 }
 
-// price returns the cost of a choice after a step of the buyer last. Each of these costs 1: a preemption of that buyer,
-// if it could have continued; a command that overtakes the same buyer's command at an earlier Redlock node; and
-// a concurrent pair.
+// price returns the cost of a choice after a step of the buyer last. The price is 1 for a preemption: last could have
+// continued, but another buyer moves. It is also 1 for a concurrent pair, and for a command that overtakes the same
+// buyer's command at an earlier Redlock node.
 func (n *node) price(last int, c *schedule.Choice) int {
 	switch {
 	case c.Pair:

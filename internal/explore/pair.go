@@ -2,13 +2,13 @@ package explore
 
 import "github.com/oversell/oversell/internal/explore/schedule"
 
-// A concurrent pair sends two commands of two buyers to one server at once: it sends the second before the first is
-// answered. The server decides which command it executes first, whether one waits, and which is the victim of a
-// deadlock. So the observed result is part of the schedule's identity (node.seen). The search explores each
-// observed result separately, and the total number of schedules is unknown.
+// A concurrent pair is two buyers' commands for one server: the explorer sends the second before the first is answered.
+// The server decides which command it executes first, whether one waits, and which is the victim of a deadlock. So the
+// observed result is part of the schedule's identity (node.seen). The search explores each observed result separately,
+// and the total number of schedules is unknown.
 //
-// The user does not request pairs, unlike events. "1+2" is a choice wherever 1 and 2 are choices and do not commute,
-// but only once in a schedule.
+// Pairs need only --overlap, not a name in --events. Wherever 1 and 2 are choices and do not commute, "1+2" is a
+// choice, too, but only once in a schedule.
 
 // pairs returns the concurrent pairs of the given choices, each in both orders.
 func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
@@ -27,7 +27,7 @@ func (t *tree) pairs(choices []*schedule.Choice) (pairs []*schedule.Choice) {
 	return pairs
 }
 
-// again puts a branch back into the frontier, after a run in which the server did not repeat the path to it.
+// again puts a branch back into the frontier, since the server did not repeat a pair's result on the path to it.
 func (t *tree) again(b branch, cost int) {
 	if b.tries++; b.tries == courses {
 		t.result.Missed++

@@ -10,7 +10,7 @@ import (
 
 // Types for a user who chooses the steps.
 type (
-	// A Point describes a schedule between two steps, see schedule.Point.
+	// A Point is the state of a schedule between two steps, with the possible next steps.
 	Point = schedule.Point
 	// A View is a point as shown to the user.
 	View = schedule.View
@@ -28,8 +28,8 @@ func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string
 	return e, x.witness(e.Tokens, e), nil
 }
 
-// With returns an explorer with other values of Bound, Budget, Schedules, First and Progress. It shares x's connections,
-// so only one of the two may run at a time, and only one must be closed.
+// With returns an explorer with other values of Bound, Budget, Schedules, First and Progress. It uses x's connections,
+// so the two must not run at the same time, and only one of them must be closed.
 func (x *Explorer) With(change func(c *Config)) *Explorer {
 	other := *x
 	change(&other.config)
@@ -41,21 +41,22 @@ func Switches(tokens []string) int {
 	return newCandidate(Ended{Tokens: tokens}).cost[1]
 }
 
-// A Way is the shortest schedule with a wanted end, the result of Shortest.
+// A Way is the result of Shortest: the shortest schedule whose end is as wanted.
 type Way struct {
 	Tokens   []string // the steps; nil if no such schedule was found
 	Switches int      // number of switches between buyers
 	Events   int
-	Complete bool // no shorter schedule exists or, without Tokens, no such schedule at all
+	Complete bool // no shorter schedule exists or, if Tokens is nil, no schedule with the wanted end
 	Explored int  // number of schedules that were compared
 }
 
-// Shortest finds the shortest schedule that begins with the given steps (after) and for whose end wanted returns true.
-// Among the shortest, it takes the one with the fewest switches. The result excludes the given steps. The result is not
-// Complete if the budget or ctx ends first. Shortest requires a strategy, and a database on which states are merged.
+// Shortest finds the shortest schedule that begins with the steps `after` and ends so that wanted returns true. Among
+// the shortest, it takes the one with the fewest switches. Way.Tokens excludes `after`. If the budget or ctx ends
+// first, the result is not Complete. Shortest requires a strategy, and a database on which the search can merge equal
+// states.
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {
 	config := x.config
-	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after other steps, the buyers are not interchangeable
+	config.Symmetry, config.First = config.Symmetry && len(after) == 0, false // after the given steps, the buyers are not interchangeable
 	s := newSearch(newExplorer(config, following{x.runner, after}, nil))
 	if !s.result.Merged {
 		return Way{}, errNotMerged
@@ -87,7 +88,7 @@ func lastBuyer(tokens []string) int {
 	return 0
 }
 
-// errNotMerged reports a search without merged states, which would have to run every schedule.
+// errNotMerged reports that the search cannot merge equal states. It would have to run every schedule.
 var errNotMerged = errors.New("the shortest way needs merged states: SQLite or a private database, without Full and Overlap")
 
 // following is a runner whose schedules all begin with the same steps. It calls the chooser only after these steps.

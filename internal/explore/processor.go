@@ -6,19 +6,20 @@ import (
 	"runtime/debug"
 )
 
-// gcPercent is the value of GOGC for a search. With the default, the small heap of a search would be collected every
-// few schedules.
+// gcPercent is the value of GOGC for a search. A search has a small heap, which Go would collect every few schedules
+// with the default of 100.
 const gcPercent = 400
 
-// OneProcessor limits this process to one processor for a search, in which only one goroutine at a time has work. This
-// saves the time to wake the next goroutine on another processor. It also makes garbage collections rarer, unless GOGC
-// is set.
+// OneProcessor limits this process to one processor. In a search, only one goroutine at a time has work. So this saves
+// the time to wake the next goroutine on another processor. It also makes garbage collections rarer, unless the
+// environment sets GOGC.
 //
-// If bound is true, the process and the servers that it starts later are bound to one processor; this works only on Linux.
-// Then a command need not wake a processor, which gives a fifth more schedules per second on MariaDB.
+// If bound is true, this process and the servers that it starts later may use only one processor of the machine, the
+// same for all (Linux only). Then a command need not wake another processor: on MariaDB, a fifth more schedules per
+// second.
 //
-// OneProcessor affects the whole process until undo is called; the servers stay bound. Do not use it with
-// Config.Overlap, where a server has two commands at once.
+// OneProcessor affects the whole process until undo is called. The servers stay bound. Do not use it with
+// Config.Overlap, where a server executes two commands at once.
 func OneProcessor(bound bool) (undo func()) {
 	processors := runtime.GOMAXPROCS(1)
 	collect := func() {}

@@ -21,8 +21,8 @@ func bind() (unbind func()) {
 	return func() { bindThreads(before) }
 }
 
-// bindThreads repeats its search until it finds no new thread, since a thread that is not bound yet may start
-// another.
+// bindThreads binds every thread of this process. It lists the threads again until no new one appears, since an unbound
+// thread may start another.
 func bindThreads(to unix.CPUSet) {
 	seen := map[int]bool{}
 	for more := true; more; {

@@ -12,34 +12,34 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// OfProgram is the part of Config for programs under test, see NewOn.
+// OfProgram is the part of Config for programs under test. NewOn explores them.
 type OfProgram struct {
 	Program string // name of the program; "": explore a strategy of the catalogue
 	Servers string // the program's servers as text: "MariaDB 10.11.6, Redis 7.0"
-	Again   string // the command that repeats the search, for Report.Replay: "shop explore --app oversell.yaml"
-	// Reduce runs only one of the schedules that differ only in the order of commuting commands (sleep sets). It has no
-	// effect with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents, where every schedule counts.
+	Again   string // the command that repeats the search, such as "shop explore --app oversell.yaml"
+	// Reduce uses sleep sets: of the schedules that differ only in the order of commuting commands, the search runs one.
+	// Reduce has no effect with Full, Overlap, Shared, Symmetry, a Bound, or MaxEvents.
 	Reduce bool
-	// Tries is the maximum number of times in a row that a buyer sends the same commands and gets the same answers
-	// while another buyer could continue. The search leaves out further attempts. Otherwise, each number of
-	// retries would be a separate schedule.
+	// Tries is the maximum number of futile retries in a row. A retry is futile if the buyer sends the same commands and
+	// gets the same answers, while another buyer could continue. The search leaves out schedules with more, since there
+	// may be infinitely many.
 	Tries int
 	// Ignore lists the entries of `ignore` in oversell.yaml: commands that the program sends for itself, not for a
 	// buyer. They are not steps.
 	Ignore []string
-	// Split runs an autocommitted statement as two steps, its execution and its commit, if another buyer's command
-	// could notice the difference. For a program, --overlap sets Split, not Overlap.
+	// Split runs an autocommitted statement as two steps, execution and commit, if another buyer's command could see the
+	// difference. For a program, --overlap sets Split instead of Overlap.
 	Split bool
-	// Atomic reports that the user asserts in oversell.yaml, with `atomic: accepted`, that no other write comes between
-	// the read and the write of one statement, see Report.Divided.
+	// Atomic reports that oversell.yaml has `atomic: accepted`: the user asserts that no other write comes between the
+	// read and the write of one statement. See Report.Divided.
 	Atomic bool
-	// Racing is Report.Racing.
+	// Racing is one line about a buyer that breaks a rule even when it runs alone.
 	Racing string
-	// ShortPauses reports that the user asserts in oversell.yaml, with `pauses: accepted`, that no buyer relies on its
-	// pooled connection in a pause too short to explore, see Report.Pauses.
+	// ShortPauses reports that oversell.yaml has `pauses: accepted`. Some pauses are too short to explore: the user
+	// asserts that no buyer relies on its pooled connection during them.
 	ShortPauses bool
-	// AnyOrder reports that the user asserts in oversell.yaml, with `answers: accepted`, that the order of the answers to one
-	// buyer's parallel commands does not matter.
+	// AnyOrder reports that oversell.yaml has `answers: accepted`: the user asserts that the order of the answers to
+	// parallel commands of one buyer does not matter.
 	AnyOrder bool
 }
 
@@ -58,7 +58,7 @@ func (m programMode) stocked(s Schedule) bool { return len(s.Units) == 0 && s.Pa
 
 func (m programMode) merges() bool { return false } // a program's state is unknown
 
-// diverged implements mode. For a program, the run is void.
+// diverged implements mode. For a program, it returns a Void error: the run is discarded.
 func (m programMode) diverged(details string) error {
 	return schedule.Void{Why: schedule.ErrUnrepeated.Error(), Details: details, Diverged: true}
 }
@@ -72,11 +72,11 @@ func (m programMode) violations(s *search) violations {
 
 func (m programMode) origin(r *Report) { r.Engine, r.Server, r.again = AppEngine, m.Servers, m.Again }
 
-// mostRanked is the maximum number of violations that are kept for replay, the most promising ones. At least
-// leastReplayed of them are replayed, unless the budget is spent.
+// mostRanked is the maximum number of violations that are kept for replay: the most promising ones. At least
+// leastReplayed of them are replayed, unless the budget ends.
 const mostRanked, leastReplayed = 1000, 10
 
-// leastShrinking is the minimum time for shrinking a violation, unless the budget is spent.
+// leastShrinking is the minimum time for shortening a violation's schedule, unless the budget ends.
 const leastShrinking = 5 * time.Second
 
 // programViolations keeps the runs of a program that broke, and replays them. A violation counts only if a replay breaks
@@ -85,8 +85,8 @@ type programViolations struct {
 	s         *search
 	ranked    []*candidate // candidates for replay
 	answers   answers      // the answers in all violations, including those not kept
-	last      *candidate   // the previous run, if it broke
-	afterVoid bool         // the previous run was void
+	last      *candidate   // the latest run, if it broke
+	afterVoid bool         // the run before the latest was void: the explorer lost control of it
 	until     time.Time    // end of the time for replaying and shrinking
 }
 
@@ -118,7 +118,7 @@ func (v *programViolations) isLate(ctx context.Context) bool {
 	return ctx.Err() != nil || time.Now().After(v.until)
 }
 
-// allow sets the time for the following replays: patience, or the rest of the budget if that is shorter.
+// allow sets the time for the following replays to patience, or to the rest of the budget if that is shorter.
 func (v *programViolations) allow(patience time.Duration) {
 	v.until = time.Now().Add(patience)
 	if end, limited := v.s.limit.end(); limited && end.Before(v.until) {
@@ -131,8 +131,8 @@ func (v *programViolations) over() bool {
 	return limited && time.Now().After(end)
 }
 
-// promises returns a negative number if c is more promising than other. A doubtful candidate is less promising. Among
-// equals, the better candidate is more promising.
+// promises compares two candidates: it returns a negative number if c is more promising. A doubtful candidate is less
+// promising than any other. Among equals, the better candidate is more promising.
 func (c *candidate) promises(other *candidate) int {
 	if c.doubtful != other.doubtful {
 		if c.doubtful {
@@ -146,19 +146,19 @@ func (c *candidate) promises(other *candidate) int {
 // steadyReplays is the number of replays that must break before a violation counts as steady.
 const steadyReplays = 2
 
-// A confirmed violation has broken again in a replay. An unsteady violation does not break in every replay: it depends
-// on something that its schedule does not determine, such as the number of pooled connections.
+// A confirmed violation has broken again in a replay. It is unsteady if some replays did not break. Then it depends on
+// something that its schedule does not determine, such as the number of pooled connections.
 type confirmed struct {
 	c              *candidate
 	w              *Witness
-	broke, replays int // broke: replays that ended with the same verdict; replays: all replays that reached an end
+	broke, replays int // broke: replays that ended with the same verdict; replays: those that reached an end or diverged
 }
 
 // isSteady reports whether every replay broke, and enough of them reached an end.
 func (v *confirmed) isSteady() bool { return v.broke == v.replays && v.broke >= steadyReplays }
 
-// isSteadier reports whether v broke in a larger share of its replays than other, or in the same share of more
-// replays. The parameter `other` may be nil.
+// isSteadier reports whether a larger share of v's replays broke than of other's, or the same share of more replays.
+// The parameter `other` may be nil.
 func (v *confirmed) isSteadier(other *confirmed) bool {
 	if other == nil {
 		return true
@@ -167,10 +167,9 @@ func (v *confirmed) isSteadier(other *confirmed) bool {
 	return cmp.Or(share, cmp.Compare(v.replays, other.replays)) > 0
 }
 
-// show implements violations. It replays violations, the most promising first, until one breaks in every replay. It drops
-// violations that never break again. If none is steady, it shows the steadiest. If none breaks again, it
-// drops all violations. Replaying may take as long as the search, and so may shrinking, but both end with the
-// budget.
+// show implements violations. It replays violations, the most promising first, until it finds a steady one: each replay
+// breaks. It drops violations that never break again. Without a steady one, it shows the steadiest; without any, it
+// drops all. Replaying may take as long as the search. So may the shortening that follows. The budget ends both.
 func (v *programViolations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
@@ -212,8 +211,8 @@ func (v *programViolations) show(ctx context.Context) error {
 	return err
 }
 
-// shrunk returns a shorter schedule that breaks as steadily, even if the search has not run it. If there is
-// none, it returns found.
+// shrunk returns a shorter schedule that breaks as steadily. The search need not have run that schedule. If shrunk
+// finds none, it returns the parameter found.
 func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(ctx)
 	defer cancel()
@@ -227,9 +226,9 @@ func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*conf
 	return found, nil
 }
 
-// confirm replays a violation, with up to shownTries runs. It stops early if the first two replays break. A void run
-// is not a replay. After ctx has ended, confirm makes only one run. It returns nil if no replay breaks within the
-// budget.
+// confirm replays a violation, with up to shownTries runs. It stops early if the first two replays break. Void runs do
+// not count as replays. After ctx has ended, confirm makes only one run. It returns nil if no replay breaks, or if the
+// budget ends before one does.
 func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(context.WithoutCancel(ctx))
 	defer cancel()
@@ -239,7 +238,7 @@ func (v *programViolations) confirm(ctx context.Context, c *candidate) (*confirm
 			v.anew()
 		}
 		w, err := c.witness(bounded, v.s.x)
-		if !v.s.result.Keeps && diverged(err) && ctx.Err() == nil { // counts as a void run, not as a replay
+		if !v.s.result.Keeps && diverged(err) && ctx.Err() == nil { // the run counts as void, not as a replay, since only the programs' memory may be the reason
 			v.s.result.Keeps = true
 			if err := v.s.voids.count(v.s.x.mode.diverged(err.Error())); err != nil {
 				return nil, err
@@ -296,7 +295,7 @@ func (v *confirmed) orNil() *confirmed {
 	return v
 }
 
-// dropAll removes the remaining violations from the result, since no replay has confirmed one of them.
+// dropAll removes the remaining violations from the result, since no replay has confirmed any.
 func (v *programViolations) dropAll() {
 	r := &v.s.result
 	r.Unconfirmed = r.Violations

@@ -6,16 +6,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// With sleep sets alone, the search runs a branch at every point where another buyer could have continued, and may
-// notice only at the end of the run that the run shows nothing new. In a program with hundreds of commands, such runs
-// would take nearly all the time. So for such a program the search follows races (Flanagan and Godefroid, "Dynamic
-// Partial-Order Reduction for Model Checking Software", POPL 2005). A race is a pair of steps that do not commute, and
-// whose order no other step forces. For each race, the search adds a branch that leads to the second step without the
-// first. It begins with the first step between them that the first step does not force to come later. With another step,
-// the branch could begin with a sleeping choice (Abdulla et al., "Optimal Dynamic Partial Order Reduction", POPL 2014).
+// With sleep sets alone, the search runs a branch at every point where another buyer could have continued. It may
+// notice only at the end of a run that the run showed nothing new. In a program with hundreds of commands, that would
+// take nearly all the time. So the search follows races (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for
+// Model Checking Software", POPL 2005). A race is a pair of steps that do not commute, and whose order no other step
+// forces. For each race, the search adds a branch that leads to the second step without the first. From the steps
+// between, it begins with the earliest that does not depend on the first. Another beginning could be a sleeping choice,
+// which other runs cover (Abdulla et al., "Optimal Dynamic Partial Order Reduction", POPL 2014).
 //
 // For each step, Flanagan and Godefroid consider only the last earlier step that races with it. The function races
-// considers all of them, and also the commands that still wait at the gates at the end. This can only add branches.
+// considers all of them. It also considers the commands that still wait at the gates at the end. Both only add
+// branches.
 
 // races adds the branches for the races of a run.
 func (w *walk) races() {
@@ -28,7 +29,7 @@ func (w *walk) races() {
 		steps = append(steps, n.by)
 	}
 	executed := len(steps)
-	steps = append(steps, w.now.choices...) // at the end of a run, these can only be sleeping commands
+	steps = append(steps, w.now.choices...) // at the end of a run, only sleeping commands are left
 	pasts := make([]past, executed)
 	for j, step := range steps {
 		at := min(j, executed)
@@ -55,9 +56,9 @@ func (w *walk) races() {
 	}
 }
 
-// cause returns the index of the step that had to happen before the last of the steps came to its gate; -1: none. It is
-// the step before it of the same buyer. With AnyOrder, any of the buyer's commands at that time may have led to the step. So
-// it is the last step of the buyer that was its only choice.
+// cause returns the index of the step that had to happen before the last of the steps came to its gate; -1 if there is
+// none. Normally this is the same buyer's step before it. With AnyOrder, the buyer may have several commands in flight,
+// and any of them may be the cause. Then it is the buyer's last step that was its only choice.
 func cause(path []*node, steps []*schedule.Choice) int {
 	i, step := len(steps)-2, steps[len(steps)-1]
 	for i >= 0 && (steps[i].Buyer != step.Buyer || step.AnyOrder && path[i].several(step.Buyer)) {
@@ -77,8 +78,8 @@ func (n *node) several(buyer int) bool {
 	return n.mixed || commands > 1
 }
 
-// firstFree returns the first of the steps after step i that step i does not force to come later, or the last step. If
-// an equal step comes before it, that may not be the same command, and firstFree returns nil.
+// firstFree returns the first step after step i that does not depend on step i, or else the last step. If an equal step
+// comes before the found one, that may not be the same command. Then firstFree returns nil.
 func firstFree(steps []*schedule.Choice, pasts []past, i int) *schedule.Choice {
 	k := i + 1
 	for k < len(steps)-1 && pasts[k].has(i) {
@@ -90,12 +91,12 @@ func firstFree(steps []*schedule.Choice, pasts []past, i int) *schedule.Choice {
 	return steps[k]
 }
 
-// commutes reports whether the steps a and b of a run, taken at the nodes one and other, commute.
+// commutes reports whether the steps a and b of a run commute. They were taken at the nodes one and other.
 func (w *walk) commutes(one, other *node, a, b *schedule.Choice) bool {
 	return !one.mixed && !other.mixed && independent(a, b)
 }
 
-// race adds branches at node n that begin with the given step, unless there are any.
+// race adds the branches at node n that begin with the given step, except those that n already has.
 func (w *walk) race(n *node, first *schedule.Choice) {
 	for _, c := range n.beginning(first) {
 		if !slices.Contains(n.taken, c) {
@@ -105,9 +106,9 @@ func (w *walk) race(n *node, first *schedule.Choice) {
 	}
 }
 
-// beginning returns the choices of n that must become branches if the given choice does: that choice, the other choices of
-// its buyer that do not commute with it, and the events. If it is not a choice of n, all choices must. Sleeping choices are
-// left out.
+// beginning returns the choices of n that must become branches if the given choice does. These are that choice, the
+// other choices of its buyer that do not commute with it, and the events. If n does not offer the given choice, all
+// choices must. Sleeping choices, which other branches cover, are left out.
 func (n *node) beginning(first *schedule.Choice) []*schedule.Choice {
 	if !slices.Contains(n.choices, first) {
 		return n.awake()

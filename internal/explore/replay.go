@@ -9,13 +9,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// courses is the maximum number of runs of a schedule with a concurrent pair, until the server executes the pair in the
-// same way again.
+// courses is the maximum number of runs of a schedule with a concurrent pair (two commands sent to one server at once).
+// It is repeated until the server executes the pair in the same way again.
 const courses = 10
 
-// Replay runs exactly the schedule of a replay string. The string must have the strategy, buyers and stock of this
-// explorer. Replay repeats a schedule with concurrent pairs until the server executes them in a way that fits the
-// string. It repeats a program's void run, up to 5 times; then the error is schedule.Void.
+// Replay runs exactly the schedule of a replay string, which must have the strategy, buyers and stock of this explorer.
+// With concurrent pairs, Replay repeats the schedule until the server executes them as the string says. If the explorer
+// loses control of a program's run, the run is void and repeated. After five void runs the error is schedule.Void.
 func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	s, err := ParseSchedule(line)
 	if err != nil {
@@ -37,7 +37,8 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	return w, err
 }
 
-// follow runs a schedule and returns its steps as a witness. It repeats a run that missed a pause.
+// follow runs a schedule and returns its steps as a witness. If the move in a pause ("1~2") came too late, it runs it
+// again.
 func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err error) {
 	for range pauseTries {
 		w, err = x.followOnce(ctx, tokens)
@@ -83,7 +84,7 @@ func (x *Explorer) witness(tokens []string, e schedule.Ended) *Witness {
 	}
 }
 
-// chosen returns the parts of a choice by which a saved schedule identifies it.
+// chosen returns the parts of a choice by which a saved schedule can find the choice again.
 func chosen(c schedule.Choice) witness.Choice {
 	return witness.Choice{Buyer: c.Buyer, Token: c.Token, Name: c.Name, Server: c.Touches}
 }

@@ -19,90 +19,91 @@ type Report struct {
 	Server     string   `json:"server"` // the database's product and version
 	Buyers     int      `json:"buyers"`
 	Stock      int64    `json:"stock"`
-	Units      int64    `json:"units"`                   // units per purchase; if these differ, the units of the first purchase
-	Mixed      Units    `json:"units_in_turn,omitempty"` // units per purchase, as a list that repeats, if they differ
+	Units      int64    `json:"units"`                   // units per purchase; if buyers ask for different numbers, the number of the first
+	Mixed      Units    `json:"units_in_turn,omitempty"` // units per purchase, as a list that repeats, if buyers ask for different numbers
 	Parts      int64    `json:"parts"`                   // number of rows into which the stock was divided; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"`        // maximum per schedule; null: no limit
 	Bound      *int     `json:"bound"`             // maximum number of preemptions per schedule; null: no limit
 	Merged     bool     `json:"merged"`            // equal states were merged
-	Runs       int      `json:"runs"`              // schedules that were run; the results of the others follow from these
+	Runs       int      `json:"runs"`              // schedules that were run; with merged states, the results of the others follow from these
 	States     int      `json:"states"`            // number of states, if states were merged
-	Digest     string   `json:"digest"`            // hash of the runs: two searches with the same digest ran the same schedules in the same order
+	Digest     string   `json:"digest"`            // hash of the runs and their verdicts; equal for two searches that ran the same schedules in the same order
 	Shared     bool     `json:"shared"`            // all buyers in one process
-	OneKey     bool     `json:"one_key,omitempty"` // all purchases had one Idempotency-Key
+	OneKey     bool     `json:"one_key,omitempty"` // all purchases had the same Idempotency-Key header
 	Before     Front    `json:"before,omitempty"`  // the part of the shop that runs before the strategy
 	Explored   int      `json:"explored"`
 	Total      *int     `json:"total"` // null: unknown, since the search is not complete
 	Complete   bool     `json:"complete"`
 	Never      []Event  `json:"never"`       // events that could not happen at any step
-	Cut        int      `json:"cut"`         // schedules given up because they had too many steps
-	Alike      bool     `json:"alike"`       // of the buyers that had not started, only the first could start (symmetry reduction)
+	Cut        int      `json:"cut"`         // schedules that ended early because they had too many steps
+	Alike      bool     `json:"alike"`       // only the lowest-numbered buyer that had not started could start (symmetry reduction)
 	NodesAlike bool     `json:"nodes_alike"` // of a lock's Redis nodes without a command, only the first was asked (symmetry reduction)
 	Within     *int     `json:"within"`      // all schedules with up to this many preemptions were explored; null: unknown
-	Overlap    bool     `json:"overlap"`     // concurrent pairs were explored; with a program, statements held before their commit
+	Overlap    bool     `json:"overlap"`     // with a strategy, concurrent pairs were explored; with a program, statements were held before their commit
 	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair or a held statement
-	Missed     int      `json:"missed"`      // results of concurrent pairs that occurred once and not again
+	Missed     int      `json:"missed"`      // results of concurrent pairs that the search could not reach again
 	Violations int      `json:"violations"`
 	Seconds    float64  `json:"seconds"`
 	PerSecond  float64  `json:"per_second"`
 	Witness    *Witness `json:"witness"`
 
 	// The following fields apply to a program under test. Strategy is then its name, and Engine is "app".
-	Void    int            `json:"void,omitempty"`      // discarded runs, which do not count
+	Void    int            `json:"void,omitempty"`      // discarded runs, of which the explorer lost control; not in the other counts
 	Voids   map[string]int `json:"voids,omitempty"`     // their number by reason
 	Voided  []Voided       `json:"void_runs,omitempty"` // their number by reason and details, the most frequent first
-	Late    bool           `json:"late,omitempty"`      // a timer of the program sent a command at different steps, see Result.Late
-	Lost    int            `json:"lost,omitempty"`      // branches given up, since all their runs were void
+	Late    bool           `json:"late,omitempty"`      // a timer of the program sent a command at different steps; schedules were left out
+	Lost    int            `json:"lost,omitempty"`      // branches of the search that were given up, since all their runs were discarded
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again in a replay, and are not counted
-	// Unconfirmed counts the violations that were not replayed, if no replay of another violation broke. Violations
-	// does not include them.
+	// Unconfirmed counts violations that were never replayed. It is set only if no replay broke again. Violations does not
+	// include them.
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
 	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in the order of commuting commands, one was run
-	Tries       *int `json:"tries,omitempty"`   // maximum number of futile retries in a row, if schedules with more were left out; null: none were left out
+	Tries       *int `json:"tries,omitempty"`   // schedules with more futile retries in a row were left out; null: none were left out
 	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
 	// "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
-	// Compound lists commands of several statements that ran as one step, although another buyer's command could have come
-	// in between.
+	// Compound lists commands that contain several statements and ran as one step, although another buyer's command could
+	// come between the statements.
 	Compound []string `json:"compound,omitempty"`
-	// Divided lists commands that read and write in one step, although another buyer's write could have
-	// come in between.
+	// Divided lists commands that read and write in one step, although another buyer's write could come in between.
 	Divided []string `json:"divided,omitempty"`
-	// Holdable reports that --overlap would run a command of Divided as two steps.
+	// Holdable reports that --overlap would run one of the commands in Divided as two steps.
 	Holdable bool `json:"-"`
 	// Kinds counts the violations by verdict.
 	Kinds map[verdict.Verdict]int `json:"kinds,omitempty"`
-	// Ignored lists commands that oversell.yaml ignores, although they affect a step or a rule, each with the reason. If
-	// there are any, the search is not complete.
+	// Ignored lists commands that oversell.yaml ignores, although they use data of a step or a rule, each with the reason.
+	// If there are any, the search is not complete.
 	Ignored []string `json:"ignored,omitempty"`
 	Ignore  []string `json:"ignore,omitempty"` // entries of `ignore` in oversell.yaml
-	// Uncompared lists columns, and places in the answers, that are not compared with the serial runs. Either two serial
-	// runs in the same order differed there, or oversell.yaml excepts them.
+	// Uncompared lists columns, and places in the answers, that the search does not compare with the serial runs (one
+	// buyer after the other). Either oversell.yaml excepts them, or they differed between two serial runs in the same
+	// order.
 	Uncompared []string `json:"uncompared,omitempty"`
-	// Pauses lists commands after which every pause of the program was too short for another buyer's move. No such
-	// move was explored.
+	// Pauses lists commands after which each pause of the program was too short for a move of another buyer. So the search
+	// explored no such move.
 	Pauses []string `json:"pauses,omitempty"`
-	// Unforeseen is one line with the reason why commands that counted as commuting may not commute; "": none. If it is
-	// set, the search is not complete.
+	// Unforeseen is one line that says why two commands do not commute, although the search assumed it; "" if there are
+	// none. If it is set, the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
-	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since without that a replay had diverged
-	GaveUp        string `json:"gave_up,omitempty"`         // one line about what a buyer did after its last retry; then the search is not complete; "": none
+	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since a replay without a restart had diverged
+	GaveUp        string `json:"gave_up,omitempty"`         // one line: what a buyer did after its last retry, which makes the search incomplete; "": none
 	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule even when it runs alone, because its own commands race
-	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while no buyer was there
-	Stray         string `json:"stray,omitempty"`           // a lock released on a connection that does not hold it, or taken through a pooler that assigns connections per transaction
-	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent
-	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // oversell.yaml accepts Pauses as harmless
-	Atomic        bool   `json:"atomic_accepted,omitempty"` // oversell.yaml accepts Divided as harmless
-	// AnyOrder reports that the search left out orders of one buyer's parallel commands, since oversell.yaml accepts that.
+	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while it served no buyer
+	Stray         string `json:"stray,omitempty"`           // one line: a lock was released on a connection that does not hold it, or taken through a pooler that assigns connections per transaction
+	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent, as if they were one process
+	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // oversell.yaml has `pauses: accepted`, so Pauses does not matter
+	Atomic        bool   `json:"atomic_accepted,omitempty"` // oversell.yaml has `atomic: accepted`, so Divided does not matter
+	// AnyOrder reports that the search left out orders of one buyer's parallel commands, since `answers: accepted` permits
+	// it.
 	AnyOrder bool `json:"answers_accepted,omitempty"`
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness `json:"foreign_unlock_witness"`
-	Early          int      `json:"early_sold_out"` // schedules that refused a buyer although a later buyer could buy; with a program, although a serial run serves that buyer
+	Early          int      `json:"early_sold_out"` // strategy: schedules that told a buyer "sold out", although a later buyer could buy; program: those that refused a buyer that a serial run serves
 
 	again          string // the command that repeats the search
-	split          bool   // see Config.Split
+	split          bool   // copy of Config.Split
 	exploredWithin int
 	first          bool // the search ended at the first violation
 	exhausted      bool // no choice was left to explore
@@ -158,17 +159,17 @@ func newReport(c Config, r Result) Report {
 	return report
 }
 
-// Replay returns the command that replays a schedule of the search.
+// Replay returns the shell command that replays a schedule of the search.
 func (r Report) Replay(w *Witness) string { return r.again + " --replay " + w.Schedule }
 
-// Replay returns the command that replays a schedule of a strategy. The text flags comes from engine.Flags.
+// Replay returns the shell command that replays a schedule of a strategy. The flags, as text, come from engine.Flags.
 func Replay(strategy, flags string, w *Witness) string {
 	return command(strategy, flags) + " --replay " + w.Schedule
 }
 
 func command(strategy, flags string) string { return "shop explore " + strategy + flags }
 
-// Extent describes the extent of the search. "N of N" means that no schedule was left out.
+// Extent says in one phrase how much was explored. "N of N" means that no schedule was left out.
 func (r Report) Extent() string {
 	text := witness.Count(r.Explored, "schedule")
 	var notes []string
@@ -212,8 +213,8 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
-// Notes returns the lines below the result: the answers, the gaps of the search, the share of replays in which an
-// unsteady witness broke, and the void runs.
+// Notes returns the lines below the result: the answers, what the search left out, how often an unsteady witness broke,
+// and the discarded runs.
 func (r Report) Notes() (all []string) {
 	if len(r.Answers) > 0 {
 		var counts []string
@@ -298,7 +299,7 @@ func (r Report) Broken() string {
 	return text + " (" + strings.Join(all, ", ") + ")"
 }
 
-// mostNamed is the maximum number of commands that the function named returns.
+// mostNamed is the maximum number of commands that named lists by name.
 const mostNamed = 3
 
 // named lists commands in one line: the first mostNamed, and the number of the others.
@@ -324,10 +325,10 @@ func (r Report) limits(bound *int) string {
 	return " of at most " + strings.Join(limits, " and ")
 }
 
-// Empty reports whether no requested event could happen. Then the search proves nothing about events.
+// Empty reports whether events were requested and none could happen. Then the search proves nothing about events.
 func (r Report) Empty() bool { return len(r.Events) > 0 && len(r.Never) == len(r.Events) }
 
-// WhyEmpty returns why the search proves nothing, if Empty is true. The text does not name the strategy or program.
+// WhyEmpty returns the reason for Empty, as text without the name of the strategy or program.
 func (r Report) WhyEmpty() string {
 	text := "the result proves nothing: "
 	for _, k := range schedule.Kinds() {
@@ -338,7 +339,7 @@ func (r Report) WhyEmpty() string {
 	return text + "without --events every schedule is explored"
 }
 
-// gaps describes which schedules are missing, and how far the search got.
+// gaps describes which schedules were left out, and how far the search got.
 func (r Report) gaps() (text string) {
 	if len(r.Never) > 0 {
 		var names []string

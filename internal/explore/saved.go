@@ -20,11 +20,11 @@ import (
 // savedVersion must change if the meaning of existing files changes.
 const savedVersion = 1
 
-// mostSaved is the maximum size in bytes of a file with a saved schedule: MaxLine steps with long names.
+// mostSaved is the maximum size in bytes of a file with a saved schedule. MaxLine steps with long names fit.
 const mostSaved = 100 << 20
 
-// Saved returns a witness of this explorer's program in the form that Save writes. It fails for a witness of a
-// strategy, and for a schedule that could not be repeated.
+// Saved returns a witness of this explorer's program in the form that Save writes. It returns an error for a strategy's
+// witness, and for a schedule that could not be repeated.
 func (x *Explorer) Saved(w *Witness) (*Saved, error) {
 	if w.Program == "" || w.Choices == nil {
 		return nil, errors.New("cannot save this schedule: it belongs to no program, or it did not run a second time")
@@ -39,8 +39,8 @@ func (x *Explorer) Saved(w *Witness) (*Saved, error) {
 	return s, nil
 }
 
-// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. It replaces the file
-// completely or, after an error, leaves it unchanged. The error is one line.
+// Save writes a witness of this explorer's program to a file as JSON, for LoadSaved. The file is replaced completely
+// or, after an error, unchanged. The error is one line.
 func (x *Explorer) Save(w *Witness, path string) error {
 	s, err := x.Saved(w)
 	if err != nil {
@@ -121,8 +121,8 @@ func checkSaved(s *Saved) error {
 	return nil
 }
 
-// find returns the current choice for a saved step: the command of the same buyer with the same name and, if there are
-// several, the same token. It finds events and concurrent pairs by their token.
+// find returns the current choice for a saved step: the command of the same buyer with the same name. If there are
+// several, it returns the one with the saved token. It finds events and concurrent pairs by their token.
 func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
 	byToken, same := schedule.Find(choices, step.Token)
 	name := withoutNames(step.Name)
@@ -137,10 +137,10 @@ func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice
 	return found, false
 }
 
-// valueName matches the name of a value that differs between runs: <orders.1>, or <1> in old files.
+// valueName matches the name that stands for a value that differs between runs: <orders.1>, or <1> in old files.
 var valueName = regexp.MustCompile(`<(?:\d+|[\w-]+[.:]\w+|time)>`)
 
-// withoutNames removes the names of values from the name of a command.
+// withoutNames replaces each such name in a command by <>.
 func withoutNames(name string) string { return valueName.ReplaceAllString(name, "<>") }
 
 // OtherWay describes the step at which a program deviated from the saved schedule.
@@ -164,8 +164,8 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere describes the choices that were available instead of the saved step. After the last saved step, step is
-// zero.
+// elsewhere describes a program that did not offer the saved step, but the given choices. After the last saved step,
+// the parameter step is zero.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

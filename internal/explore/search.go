@@ -18,13 +18,13 @@ import (
 
 // A Result holds the findings of a search.
 type Result struct {
-	Explored int    // complete schedules; with merged states most of them were not run
-	Runs     int    // runs, to the end of the schedule or to a known state
+	Explored int    // complete schedules; with merged states, the search needs to run only a few of them
+	Runs     int    // runs that were made, to the end of the schedule or to a known state
 	Merged   bool   // equal states were merged
 	States   int    // number of states, if Merged
 	Digest   string // hash of the schedules that were run, in order, and of their verdicts
-	Complete bool   // no other schedules exist within the bound
-	Whole    bool   // no other schedules exist at all
+	Complete bool   // no other schedules exist within Config.Bound
+	Whole    bool   // no other schedules exist, even without a bound
 	All      int    // if Whole: number of schedules without a bound
 
 	Within         int // all schedules with up to this many preemptions were explored; -1: not even those with 0
@@ -33,27 +33,27 @@ type Result struct {
 	Never      []Event        // events that could not happen at any step
 	Cut        int            // schedules given up because they had too many steps
 	Overlapped int            // explored schedules with a concurrent pair
-	Missed     int            // branches after a concurrent pair whose result did not occur again
-	Courses    map[string]int // occurrences of each result of a concurrent pair
+	Missed     int            // branches after a concurrent pair that were given up, since the server did not repeat the pair's result
+	Courses    map[string]int // how often each result of a concurrent pair occurred
 	Violations int
 	Verdicts   map[verdict.Verdict]int
 	Seconds    float64
 	First      float64  // seconds until the first violation
-	Witness    *Witness // of a violation; nil if there is none
+	Witness    *Witness // the best violation; nil if there is none
 
 	// The following fields apply to a program under test. The result is not Complete if any run was void, or if
 	// Late or Ignored is set.
-	Void    int      // discarded runs, counted nowhere else
+	Void    int      // discarded runs, of which the explorer lost control; not in the other counts
 	Voided  []Voided // their reasons and details
-	Lost    int      // branches given up: all their runs were void
+	Lost    int      // branches given up, since all their runs were void (discarded)
 	Dropped int      // violations that did not break again, and are not counted
-	// Unconfirmed counts the violations that were not replayed, if no replay of another violation broke. Violations
-	// excludes them.
+	// Unconfirmed counts violations that were never replayed. It is set only if no replay broke again. Violations does not
+	// include them.
 	Unconfirmed int
 	Reduced     bool // see Report.Reduced
-	Asleep      int  // runs that ended early, since all choices slept, see sleep.go
-	Held        bool // Config.Tries has left out schedules
-	Late        bool // schedules were left out, see schedule.Point.Late
+	Asleep      int  // runs that ended early, since other runs cover every choice that was left, see sleep.go
+	Held        bool // schedules were left out, since a buyer exceeded Config.Tries
+	Late        bool // schedules were left out, since a timer sent a command at different steps
 
 	Compound []string // see Report.Compound; at most maxNamed
 	Pauses   []string // see Report.Pauses; at most maxNamed
@@ -78,21 +78,21 @@ type Result struct {
 	Foreign        int      // schedules in which a buyer released another buyer's lock
 	ForeignWitness *Witness // one of these schedules
 
-	// Early counts schedules that told a buyer "sold out", although a later buyer could buy after all others were done.
-	// The committed stock never rises, so there was a unit all the time. If another buyer gets the unit, the mistake is
-	// hidden, unless that buyer crashes.
+	// Early counts schedules that told a buyer "sold out", although a later buyer could buy when all others were done. The
+	// committed stock never rises without a restock, so the refused buyer could have had that unit. If another buyer takes
+	// the unit before the end, the mistake stays hidden, unless that buyer crashes.
 	Early int
 }
 
 // A search is the state of one call of Explorer.Search.
 type search struct {
 	x       *Explorer
-	choices map[schedule.Choice]*schedule.Choice // one pointer for each distinct choice
+	choices map[schedule.Choice]*schedule.Choice // one pointer for each distinct choice, so that pointers can be compared
 	offered map[Event]bool                       // events that were a choice at some step
 	result  Result
 	digest  hash.Hash
 	broken  int  // runs that broke, including those dropped later
-	final   bool // a schedule had Ended.Final
+	final   bool // after some schedule, code of the strategy still ran, so no other schedule can follow
 	begun   time.Time
 	limit   limit // used only for a program
 
@@ -110,7 +110,7 @@ type plan interface {
 	whole() bool
 }
 
-// An execution is one run that a plan has selected.
+// An execution is one run that a plan selected. A plan decides which schedule runs next.
 type execution interface {
 	choose(p *schedule.Point) (token string, err error) // implements schedule.Chooser
 	done(e schedule.Ended)
@@ -132,7 +132,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 		if err == nil {
 			err = s.outlast(bounded)
 		}
-		if s.result.GaveUp != "" || s.result.Late || s.result.Unforeseen != "" || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may be missing
+		if s.result.GaveUp != "" || s.result.Late || s.result.Unforeseen != "" || len(s.result.Ignored) > 0 { // schedules with any number of preemptions may have been left out
 			s.result.Complete, s.result.Whole, s.result.Within = false, false, -1
 		}
 		if s.result.Whole {
@@ -141,7 +141,7 @@ func (x *Explorer) Search(ctx context.Context) (Result, error) {
 	}
 	s.result.Seconds = time.Since(s.begun).Seconds()
 	s.result.Digest = hex.EncodeToString(s.digest.Sum(nil)[:8])
-	if s.result.Complete { // otherwise, an event may happen in a schedule that was not run
+	if s.result.Complete { // if the search is not complete, an event may happen in a schedule that was not run
 		s.result.Never = slices.DeleteFunc(slices.Clone(x.config.Events), func(e Event) bool { return s.offered[e] })
 	}
 	if x, ok := x.runner.(schedule.Poller); ok {
@@ -198,8 +198,8 @@ func (s *search) runAll(ctx context.Context, p plan) error {
 	return nil
 }
 
-// outlast lets a buyer use up its retries, if the search is complete except for schedules that Config.Tries has left
-// out.
+// outlast lets one buyer exceed Config.Tries, to see what it does after its last retry. It does so only if the search
+// is complete except for schedules with more retries.
 func (s *search) outlast(ctx context.Context) error {
 	x, ok := s.x.runner.(schedule.Patient)
 	if !ok || !s.result.Held || !s.result.Complete || s.result.Violations > 0 {
@@ -251,7 +251,7 @@ func (s *search) run(ctx context.Context, t execution) error {
 // maxNamed is the maximum length of a list of commands in a result.
 const maxNamed = 20
 
-// withNew appends the entries of seen that all does not contain, up to maxNamed entries in total.
+// withNew appends the entries of seen that are not in all yet, up to maxNamed entries in total.
 func withNew(all, seen []string) []string {
 	for _, text := range seen {
 		if !slices.Contains(all, text) && len(all) < maxNamed {
@@ -306,10 +306,10 @@ func (s *search) note(e schedule.Ended) {
 	}
 }
 
-// options returns the choices of a point that the search explores, each interned.
+// options returns the choices of a point that the search explores, each as its pointer from intern.
 func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	newcomer := 0              // with Symmetry: the only buyer that may start
-	first := map[string]bool{} // for each class of interchangeable nodes: whether one was offered
+	first := map[string]bool{} // for each class of interchangeable nodes: whether a choice for one is in the result
 	for _, a := range p.Choices {
 		if a.Event != "" {
 			s.offered[a.Event] = true
@@ -334,7 +334,8 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	return all
 }
 
-// fresh returns Point.Fresh if symmetry reduction applies to nodes, otherwise zero values.
+// fresh returns p.Fresh, which identifies Redis nodes without a command. Without symmetry reduction for nodes, it
+// returns zero values.
 func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh bool) {
 	if !s.x.config.nodesAlike() {
 		return "", false

@@ -10,12 +10,12 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// longestCut is the maximum number of consecutive steps that shrink leaves out at once.
+// longestCut is the maximum number of consecutive steps that shrink omits at once.
 const longestCut = 6
 
-// shrink searches for a shorter schedule that breaks with the same verdict, by leaving out steps (the simplest form of
-// delta debugging, Zeller and Hildebrandt, TSE 2002). A complete search does not need it. For a program, it stops when
-// ctx or the time for shrinking ends.
+// shrink searches for a shorter schedule with the same verdict by omitting steps (the simplest form of delta debugging,
+// Zeller and Hildebrandt, TSE 2002). A complete search does not need it. For a program, shrink stops when ctx or the
+// time for shrinking ends.
 func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	if c == nil || s.x.mode.schedule(c.Tokens).Concurrent() {
 		return c, nil
@@ -51,7 +51,8 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	return c.renamed(ctx, s)
 }
 
-// steadily runs the tokens without the n tokens from index i. For a program it repeats void runs.
+// steadily runs the tokens without the n tokens from index i. It repeats a program's void runs (the explorer lost
+// control).
 func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
 	for range shownTries {
 		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)
@@ -71,7 +72,7 @@ func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e sch
 	return e, err
 }
 
-// renamed renumbers the buyers so that they start in order. Before they start, they are interchangeable.
+// renamed renumbers the buyers in the order in which they start. Before they start, they are interchangeable.
 func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) {
 	names := map[string]string{}
 	var tokens []string
@@ -96,7 +97,7 @@ func (c *candidate) renamed(ctx context.Context, s *search) (*candidate, error) 
 // number matches the number of a buyer in a token.
 var number = regexp.MustCompile(`[1-9]`)
 
-// leavingOut returns a chooser that follows the tokens. It skips the n tokens from index i, and those that are not
+// leavingOut returns a chooser that follows the tokens, except the n tokens from index i. It skips tokens that are not
 // available. After the last token, it takes the first available command.
 func leavingOut(tokens []string, i, n int) schedule.Chooser {
 	rest := slices.Delete(slices.Clone(tokens), i, i+n)

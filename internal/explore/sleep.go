@@ -7,10 +7,10 @@ import (
 )
 
 // Sleep sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996, chapter
-// 5): of the schedules that differ only in the order of adjacent commuting steps, the search runs one to its end. If
-// the choices a and b of a node are independent, "b, a" leads to the same state as "a, b". So after b, the choice a
-// sleeps: the search does not make it before a step that does not commute with it. If all choices sleep, other runs
-// cover every continuation.
+// 5) avoid equivalent schedules. If schedules differ only in the order of adjacent commuting steps, the search runs one
+// to its end. Let a and b be choices of one node that commute: "b, a" leads to the same state as "a, b". Below b, the
+// choice a sleeps: the search does not make it before a step that does not commute with a. If all choices sleep, the
+// run can end, since other runs cover every continuation.
 //
 // Which choices sleep depends on the order of a node's choices, not on when its branches run. So the frontier may
 // run them in any order.
@@ -24,8 +24,8 @@ func (n *node) awake() []*schedule.Choice {
 	return slices.DeleteFunc(ordered, func(c *schedule.Choice) bool { return slices.Contains(n.sleep, c) })
 }
 
-// asleepBelow returns the choices that sleep after the given choice of n. They sleep at n, or are explored before that
-// choice, and they commute with it.
+// asleepBelow returns the choices that sleep after the given choice `by` of n. They commute with `by`, and they sleep
+// at n already or are explored before `by`.
 func (n *node) asleepBelow(by *schedule.Choice) (sleep []*schedule.Choice) {
 	if n.mixed {
 		return nil

@@ -20,8 +20,8 @@ type OfStrategy struct {
 	Stock    int64     // units on sale
 	Units    Units     // units that each buyer asks for, 1 to MaxBuyers
 	Parts    int64     // number of rows into which the stock is divided evenly; 0: the product's own row
-	Product  string    // its records are deleted before each schedule
-	OneKey   bool      // all purchases have one Idempotency-Key
+	Product  string    // its records of sales are deleted before each schedule
+	OneKey   bool      // all purchases have the same Idempotency-Key header
 	Before   own.Front // the part of the shop that runs before the strategy; "": none
 }
 
@@ -65,7 +65,7 @@ func (m strategyMode) stocked(s Schedule) bool {
 	return s.Stock == m.Stock && s.Units.String() == m.Units.String() && s.Parts == m.Parts && s.OneKey == m.OneKey
 }
 
-func (m strategyMode) merges() bool { return !m.Full && !m.Overlap } // the server decides the result of a concurrent pair
+func (m strategyMode) merges() bool { return !m.Full && !m.Overlap } // the server decides the result of a concurrent pair, so a state does not determine what follows
 
 func (m strategyMode) diverged(details string) error {
 	return fmt.Errorf("%w: %w: %s", ErrHarness, schedule.ErrUnrepeated, details)
@@ -85,7 +85,8 @@ func (m strategyMode) origin(r *Report) {
 	}
 }
 
-// ownViolations keeps the best violation of a strategy. Runs of a strategy are never void.
+// ownViolations keeps the best violation of a strategy. The explorer never loses control of a strategy, so it discards
+// no run.
 type ownViolations struct{ s *search }
 
 func (v ownViolations) begin(bool)                  {}

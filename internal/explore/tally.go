@@ -9,7 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A tally counts the ends of all schedules that pass a place.
+// A tally counts the ends of all schedules that continue from a place. A place is a state, with the buyer of the last
+// step and the preemptions left.
 type tally struct {
 	schedules, foreign, early int
 	verdicts                  map[verdict.Verdict]int
@@ -51,14 +52,14 @@ func plus(a, b int) int {
 	return a + b
 }
 
-// A suffix is the rest of a schedule. Its cost is defined like candidate.cost.
+// A suffix is the rest of a schedule. A lower cost is better, in the order of candidate.cost.
 type suffix struct {
 	cost  [3]int
 	token string
 	rest  *suffix
 }
 
-// ends finds the best suffix from each place to an end for which wanted returns true.
+// ends finds, for each place, the best suffix that ends so that wanted returns true.
 type ends struct {
 	wanted func(*schedule.Ended) bool
 	best   map[place]*suffix
@@ -106,9 +107,9 @@ func (w *suffix) tokens() (tokens []string) {
 	return tokens
 }
 
-// count sets the counts of the result. A schedule is a path through the graph, and most paths were never run. The graph
-// has no cycle, since each step adds to the answers that a process has received. So count sums up the paths and their
-// ends.
+// count sets the counts of the result. A schedule is a path through the graph, and the search has not run most paths.
+// The graph has no cycle, since each step adds to the answers that a process has received. So count adds up the ends of
+// all paths.
 func (g *graph) count() {
 	r := &g.result
 	r.States = len(g.states)

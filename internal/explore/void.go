@@ -12,14 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A run of a program under test is discarded, or void, if the explorer lost control of it, for example
-// after an unexpected command. Such a run proves nothing, and is repeated.
+// The explorer may lose control of a run of a program under test, for example after an unexpected command. Such a run
+// is void: it proves nothing, is discarded, and runs again.
 const (
-	voidTries   = 3  // runs of a branch; if all are void, it is given up
-	shownTries  = 5  // replays of a violation that is to be reported
-	voidAtFirst = 10 // void runs at the start; then the search ends
-	voidInARow  = 50 // void runs in a row; then the search ends
-	mostReasons = 3  // maximum number of reasons in one line
+	voidTries   = 3  // runs of a branch (an untried choice); if all are void, the search gives it up
+	shownTries  = 5  // replays of a violation that the report will show
+	voidAtFirst = 10 // if this many runs are void before the first good one, the search ends
+	voidInARow  = 50 // if this many runs in a row are void, the search ends
+	mostReasons = 3  // maximum number of reasons in the error message
 )
 
 // Voided counts the void runs with equal reasons and details, except for ids in the details.
@@ -32,13 +32,13 @@ type Voided struct {
 // mostVoided is the maximum number of entries with details.
 const mostVoided = 20
 
-// isVoid reports whether the error means a void run, which may be repeated.
+// isVoid reports whether the error means a void run, so that the caller may run it again.
 func isVoid(err error) bool {
 	_, is := schedule.AsVoid(err)
 	return is
 }
 
-// retry puts the branch of a void run back into the frontier; false if the branch must be given up.
+// retry puts the branch of a void run back into the frontier. It returns false if the branch must be given up.
 func (w *walk) retry(sure bool) bool {
 	if w.voids++; sure && w.voids >= voidTries {
 		return false
@@ -52,7 +52,7 @@ type voids struct {
 	result *Result
 	sure   bool // at least one run was not void
 	inARow int
-	// forgiven is set after the search: from then on, any number of void replays is permitted.
+	// forgiven is set after the search. From then on, void replays do not end anything, however many there are.
 	forgiven bool
 }
 
@@ -104,7 +104,7 @@ func counted(all []Voided, v schedule.Void) []Voided {
 // after a lower-case word, such as "buyer 1", which withoutIDs leaves unchanged.
 var id = regexp.MustCompile(`[a-z] \d+\b|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-fA-F]{16,}\b|\d+`)
 
-// withoutIDs replaces the ids in a text, so that texts become equal if they differ only in ids.
+// withoutIDs replaces the ids in a text. Texts that differ only in ids become equal.
 func withoutIDs(text string) string {
 	return id.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.Contains(found, " ") {
@@ -138,7 +138,7 @@ func (v Voided) String() string {
 	return text
 }
 
-// voidBranch counts a void run. It puts the branch back into the frontier, or gives it up.
+// voidBranch counts a void run. Then it puts the run's branch back into the frontier, or gives the branch up.
 func (s *search) voidBranch(t execution, err error) error {
 	s.violations.doubt()
 	if w, is := t.(*walk); is && !w.retry(s.voids.sure) {
@@ -147,7 +147,7 @@ func (s *search) voidBranch(t execution, err error) error {
 	return s.voids.count(err)
 }
 
-// reasons lists the reasons of void runs, the most frequent first; several reasons have counts.
+// reasons lists the reasons of void runs, the most frequent first. If there are several, each has its count.
 func reasons(voids map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(voids), func(a, b string) int {
 		return cmp.Or(voids[b]-voids[a], strings.Compare(a, b))

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A walk executes one branch of a tree: the choices on the path to it, its own choice, and then the first available
-// choice at each node.
+// A walk is a run that executes one branch of a tree: the choices on the path to the branch, its own choice, and then
+// the first available choice at each node.
 type walk struct {
 	*tree
 	branch
@@ -17,14 +17,14 @@ type walk struct {
 	path       []*node
 	now        *node // the current node
 	by         *schedule.Choice
-	concurrent bool // the run has made a concurrent pair
-	strayed    bool // the server did not repeat the result of a concurrent pair
+	concurrent bool // the run has sent two buyers' commands to one server at once (a concurrent pair)
+	strayed    bool // the server did not repeat the result of a concurrent pair on the path
 
 	kids  []*node // new nodes below a concurrent pair
 	found []found
 }
 
-// found is a new branch that a run has discovered, with its cost.
+// found is a new branch, an untried choice that a run has discovered, with its cost.
 type found struct {
 	branch
 	cost int
@@ -46,11 +46,11 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	}
 	switch {
 	case w.idle(p):
-		return "", nil // the branch with the move after the pause explores the rest
+		return "", nil // the branch with the same move after the pause explores the rest
 	case w.strayed || p.Depth >= len(w.path):
 		w.now, w.by = n, w.open(n)
 		if w.by == nil && len(n.choices) > 0 {
-			return "", nil // only sleeping choices are left
+			return "", nil // other runs cover all choices that are left (they sleep)
 		}
 	case !n.same(w.path[p.Depth]):
 		if !w.concurrent {
@@ -73,7 +73,7 @@ func (w *walk) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// where describes the position of each buyer.
+// where describes the position of each buyer, for an error message.
 func where(p *schedule.Point) string {
 	if p.Where == nil {
 		return fmt.Sprintf("step %d", p.Depth+1)
@@ -89,7 +89,7 @@ func list(choices []*schedule.Choice) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// below returns a new node: the one that follows n after the given choice.
+// below returns a new node that follows n after the given choice.
 func (w *walk) below(n *node, by *schedule.Choice) *node {
 	kid := below(n, by)
 	if n != nil && w.x.config.reduced() {
@@ -98,9 +98,9 @@ func (w *walk) below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// open adds a new node. It returns the choice that the run makes now; the others become branches. If n.races is set,
-// other commands become branches only for a race, see races.go. It returns nil at the end of a schedule, or if only
-// sleeping choices are left.
+// open adds a new node. It returns the choice that the run makes now, and the others become branches. If n.races is
+// set, another command becomes a branch only for a race, see races.go. At the end of a schedule, or if other runs cover
+// all choices (they sleep), open returns nil.
 func (w *walk) open(n *node) (first *schedule.Choice) {
 	if w.concurrent {
 		w.kids = append(w.kids, n)

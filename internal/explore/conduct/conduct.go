@@ -1,9 +1,9 @@
-// Package conduct executes one schedule. It asks for the possible moves, lets the search choose one, and makes it, until
-// no move is left or the maximum number of steps is reached.
+// Package conduct executes one schedule. In each step, it asks for the possible moves, lets the search choose one, and
+// makes it. It stops when no move is left, or after a maximum number of steps.
 //
-// A Subject represents the buyers. Package own is the subject for strategies of the catalogue, whose commands wait at
-// gates in this process. Package target is the subject for a program in any language, with gates on its connections.
-// The loop, the limits and the record of events exist only in this package.
+// A Subject represents the buyers. Package own implements it for strategies of the catalogue, whose commands wait at
+// gates in this process. Package target implements it for a program in any language, with gates on the program's
+// connections. Only this package contains the loop, the limits and the record of events.
 package conduct
 
 import (
@@ -18,11 +18,11 @@ import (
 // A Move is a possible next step. C is the subject's type for commands.
 type Move[C comparable] struct {
 	schedule.Choice
-	Command C      // the command to release; for a timeout, the command that stops waiting; zero for other moves
-	Second  C      // for a concurrent pair: the command to release before Command is answered
-	During  string // token of another buyer's move in the pause that follows; "" if none
+	Command C      // the command to release; for a timeout, the command whose wait ends; zero for other moves
+	Second  C      // for two commands sent to one server at once: release it before Command is answered
+	During  string // token of another buyer's move, to be made during the pause that follows; "" if none
 	Text    string // for an event or a request: its description for the user
-	// Make makes the move without waiting for its effects. It is nil for the release of a command.
+	// Make makes the move without waiting for its effects. It is nil if the move releases Command.
 	Make func(ctx context.Context) error
 }
 
@@ -30,34 +30,34 @@ type Move[C comparable] struct {
 type Subject[C comparable] interface {
 	// Begin starts the buyers, and returns when every buyer is blocked, done, or waits at its gate.
 	Begin(ctx context.Context) error
-	// Moves returns the possible next steps, sorted by buyer. There are none if every buyer is blocked and all timers
-	// that fire without a step have fired.
+	// Moves returns the possible next steps, sorted by buyer. It returns none if every buyer is blocked, and every timer
+	// that fires by itself, without being a step, has fired.
 	Moves(ctx context.Context) ([]Move[C], error)
-	// Over reports, when there are no moves, whether no event can change anything any more.
+	// Over is called when there are no moves. It reports whether no event can change anything any more.
 	Over() bool
-	// Describe adds the subject's information to point p.
+	// Describe adds to point p what the subject knows about it.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
 	// Do makes a move, and returns when every buyer is blocked, done, or waits at its gate.
 	Do(ctx context.Context, m Move[C]) error
-	// End ends the run. It judges the run unless e is Pruned or Cut, or err is not nil. It returns err joined with
-	// its own error.
+	// End ends the run. It judges the result, unless e is Pruned or Cut, or err is not nil. It returns err joined with its
+	// own error.
 	End(ctx context.Context, e *schedule.Ended, err error) error
 }
 
 // An Event may happen once in a schedule.
 type Event[C comparable] struct {
 	Name schedule.Event
-	// Moves returns the ways in which the event can happen now. The conductor sets Move.Event.
+	// Moves returns the ways in which the event can happen now. The caller sets Move.Event in each.
 	Moves func(ctx context.Context) ([]Move[C], error)
 }
 
 // Limits bound a schedule.
 type Limits struct {
-	Steps   int         // maximum number of steps; a longer schedule only repeats itself, and is cut
-	Endless func() bool // reports that the schedule already repeats itself; nil: only Steps counts
+	Steps   int         // maximum number of steps; the conductor cuts a longer schedule, which only repeats itself
+	Endless func() bool // reports that the buyers already repeat the same commands, so the schedule can be cut; nil: only Steps counts
 	Events  int         // maximum number of events; 0: no limit
-	Pairs   bool        // two commands may be released together
-	Pauses  bool        // a buyer may move in another buyer's pause, see Move.During
+	Pairs   bool        // a step may release two commands together
+	Pauses  bool        // a buyer may move while another buyer pauses, see Move.During
 }
 
 // A Conductor executes one schedule.
@@ -68,8 +68,8 @@ type Conductor[C comparable] struct {
 	happened map[schedule.Event]bool
 }
 
-// New returns the conductor of one schedule, in which only the wanted events may happen. It panics if the subject
-// does not implement a wanted event: otherwise a search would report that nothing breaks under that event.
+// New returns the conductor of one schedule, in which only the wanted events may happen. It panics if the subject does
+// not implement a wanted event, because a search would then report that nothing breaks under that event.
 func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event, l Limits) *Conductor[C] {
 	for _, name := range wanted {
 		if !slices.ContainsFunc(events, func(e Event[C]) bool { return e.Name == name }) {
@@ -83,7 +83,7 @@ func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event,
 // Happened returns the set of events that have happened.
 func (c *Conductor[C]) Happened() map[schedule.Event]bool { return c.happened }
 
-// Run executes the schedule that choose selects, step by step. See schedule.Runner.Run for its result.
+// Run executes the schedule that choose selects, step by step. Its result is that of schedule.Runner.Run.
 func (c *Conductor[C]) Run(ctx context.Context, choose schedule.Chooser) (e schedule.Ended, err error) {
 	if err = c.subject.Begin(ctx); err == nil {
 		err = c.play(ctx, choose, &e)
@@ -149,7 +149,8 @@ func (c *Conductor[C]) moves(ctx context.Context) (all []Move[C], err error) {
 	return all, nil
 }
 
-// pick finds the move of a token, including pairs such as "1+2" and moves in pauses, if allowed.
+// pick finds the move for a token. Where the limits permit, it also finds pairs such as "1+2" and moves in pauses
+// ("1~2").
 func (c *Conductor[C]) pick(moves []Move[C], token string) (m Move[C], ok bool) {
 	if before, during, pause := strings.Cut(token, "~"); pause {
 		m, ok = c.pick(moves, before)

@@ -7,11 +7,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A Recorder records the steps of a run for the user, if Observe is true.
+// A Recorder records the steps of a run, so that they can be shown to the user. If Observe is false, it records
+// nothing.
 type Recorder[C comparable] struct {
 	Observe bool
 	Steps   []witness.Step
-	waiting map[C]int // by command without an answer: the index of its step
+	waiting map[C]int // commands without an answer, with the index of their step in Steps
 }
 
 func NewRecorder[C comparable](observe bool) *Recorder[C] {
@@ -26,7 +27,7 @@ func (w *Recorder[C]) Happened(s witness.Step, what string) {
 	}
 }
 
-// Sent records a released command. Its result says that the command waits, until Answered replaces it.
+// Sent records a released command. Until Answered replaces it, the step's result says that the command waits.
 func (w *Recorder[C]) Sent(c C, s witness.Step) {
 	if w.Observe {
 		w.Steps = append(w.Steps, s)
@@ -34,8 +35,8 @@ func (w *Recorder[C]) Sent(c C, s witness.Step) {
 	}
 }
 
-// Answered records the result of a command: in the command's own step or, if other steps have followed, in a new
-// step.
+// Answered records the result of a command. If no other steps have followed, the result goes into the command's own
+// step, otherwise into a new one.
 func (w *Recorder[C]) Answered(c C, now witness.Step, timedOut bool) {
 	at, sent := w.waiting[c]
 	delete(w.waiting, c)

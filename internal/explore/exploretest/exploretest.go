@@ -1,8 +1,8 @@
-// Package exploretest contains the common parts of the explorer's tests: a configuration, an open
-// explorer, and the expected result of a search.
+// Package exploretest contains the common parts of the explorer's tests: a configuration, an open explorer, and the
+// expected result of a search.
 //
-// The explorer inspects every goroutine of its process, so two of its tests cannot run at once in one
-// process. They are spread over several packages, each with its own test binary.
+// The explorer inspects every goroutine of its process, so one process can run only one of its tests at a time. The
+// tests are spread over several packages, each with its own test binary.
 package exploretest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Config returns a configuration with one unit and two buyers, without a limit on preemptions.
+// Config returns a configuration with two buyers and one unit in stock, without a limit on preemptions.
 func Config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
 	return explore.Config{
 		OfStrategy: explore.OfStrategy{Engine: e, Strategy: entry, Stock: 1, Product: "explored"},
@@ -68,11 +68,11 @@ type Expectation struct {
 	Events   []explore.Event
 	Want     verdict.Verdict
 	Config   func(c *explore.Config) // may be nil
-	On       string                  // "mysql" or "sqlite": only this database; "server": any database except SQLite
-	Soak     string                  // reason why only make soak runs this search; "": make test runs it, too
+	On       string                  // "mysql" or "sqlite": run only on this database; "server": on any database except SQLite
+	Soak     string                  // why only `make soak` runs this search; "": `make test` runs it, too
 }
 
-// Name names the expectation's test: the strategy, the events, and the limits of the search.
+// Name returns a name for the expectation's test: the strategy, the events, and the limits of the search.
 func (x Expectation) Name() string {
 	parts := []string{x.Strategy}
 	for _, e := range x.Events {
@@ -102,8 +102,8 @@ func (x Expectation) Name() string {
 	return name
 }
 
-// Check compares a search with its expectation. To confirm a violation, it stops at the first one. To
-// confirm that there is none, it needs all schedules.
+// Check compares a search with its expectation. If a violation is expected, Check stops at the first. If none is
+// expected, it searches all schedules.
 func Check(t *testing.T, e *engine.Engine, entry lockstrategy.Entry, want Expectation) {
 	t.Helper()
 	c := Config(e, entry)
@@ -154,8 +154,8 @@ func Replays(t *testing.T, x *explore.Explorer, w *explore.Witness) {
 	}
 }
 
-// Main runs the tests of a binary on one processor, as shop explore does. That is faster, and leaves
-// the other processors to other test binaries. Call it from TestMain.
+// Main runs the tests of a binary on one processor, as shop explore does. That is faster, and leaves the other
+// processors to other test binaries. Call it from TestMain.
 func Main(m *testing.M) {
 	undo := explore.OneProcessor(false)
 	code := m.Run()

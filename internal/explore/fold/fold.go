@@ -1,13 +1,13 @@
-// Package fold shortens the witness of a program for its reader. The short form shows only the steps that
-// concern the violation, in few rows and with short commands. The full witness keeps every step.
+// Package fold shortens the witness of a program: the recorded steps that lead to a violation. The short form shows
+// only steps that concern the violation, in few rows and with short commands. The full witness keeps every step.
 //
 // A step is hidden only if it cannot have caused the violation. Two conditions must hold:
 //   - It touches no table or key that the broken rule names, or that another buyer writes.
 //   - It writes no table or key that another buyer touches.
 //
-// If the analysis cannot decide this, for example because the step calls a procedure, the step stays. Fold works in
-// three passes: analyse finds the tables and keys of each step, hide selects the hidden steps, and merge joins
-// the remaining rows.
+// If the analysis cannot decide this, for example because the step calls a procedure, it shows the step. Fold makes
+// three passes. The method analyse finds the tables and keys of each step, hide selects the hidden steps, and merge
+// joins the remaining rows.
 package fold
 
 import (
@@ -24,15 +24,15 @@ type Run struct {
 	Steps    []witness.Step
 	Verdict  verdict.Verdict
 	Findings []witness.Finding
-	Watch    []string                      // columns of the query `watch` in oversell.yaml
-	Tables   map[string]serverstate.Tables // by protocol; at a database without an entry, no step is hidden
+	Watch    []string                      // columns of the result of the query `watch` in oversell.yaml
+	Tables   map[string]serverstate.Tables // by protocol ("mysql", "postgres"); steps at a database without an entry are never hidden
 	Shared   bool                          // all buyers are in one process, so no step is hidden
 }
 
-// maxUnfolded is the maximum number of steps of a witness that is shown in full: they fit on a screen.
+// maxUnfolded is the largest number of steps that is shown in full, since it fits on a screen.
 const maxUnfolded = 20
 
-// Fold returns the short form of a run. A row with "... N more commands" stands for hidden steps.
+// Fold returns the short form of a run. In it, a row "... N more commands" stands for hidden steps.
 func Fold(r Run) *witness.Folded {
 	var steps []step
 	hidden := make([]bool, len(r.Steps))
@@ -67,10 +67,10 @@ func Fold(r Run) *witness.Folded {
 	return f
 }
 
-// merge joins successive commands of one buyer into one row. A new row begins after a watched value has
-// changed, so that the table shows which command changed it.
+// merge joins successive commands of one buyer into one row. After a watched value has changed, it begins a new row. So
+// the table shows which command changed the value.
 func merge(rows []witness.Row) (all []witness.Row) {
-	open := false // whether the same buyer's next command joins the last row
+	open := false // the next command of the same buyer joins the last row
 	var before []string
 	for _, row := range rows {
 		s := row.Steps[0]
@@ -91,7 +91,7 @@ func merge(rows []witness.Row) (all []witness.Row) {
 	return all
 }
 
-// joinRepeats replaces equal successive steps, such as polls of a lock, by one step with their number.
+// joinRepeats replaces successive equal steps, such as polls of a lock, by one step with the number of repetitions.
 func joinRepeats(steps []witness.Step) (all []witness.Step) {
 	for i := 0; i < len(steps); {
 		n := 1

@@ -12,16 +12,16 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A step is a step of the run, with the objects that it may touch. An object is a table or a Redis key,
-// written with its server: "postgres items".
+// A step is a step of the run, with the objects that it may touch. An object is a table or a Redis key, written with
+// its server: "postgres items".
 type step struct {
 	witness.Step
 	touches, writes map[string]bool // objects; touches includes writes
 	// If undecided, the step may also touch unknown objects, for example because it calls a procedure. If wild, it may
 	// also write unknown objects.
 	undecided, wild        bool
-	shown                  bool // the step is never hidden: it is an event, a wait, an error or a lock
-	controls, begins, ends bool // the step controls, begins or ends a transaction, see effect.Mention
+	shown                  bool // never hide this step: it is an event, a wait, an error or a lock
+	controls, begins, ends bool // the step controls, begins or ends a transaction
 }
 
 func (r Run) analyse() (all []step) {
@@ -39,7 +39,8 @@ func (r Run) analyse() (all []step) {
 	return all
 }
 
-// statement finds the objects of an SQL statement. If tables is nil, the step may touch any object.
+// statement finds the objects of an SQL statement. If tables is nil, they are unknown, so the step may touch any
+// object.
 func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	m := effect.Mentions(cmp.Or(s.Whole, s.Command), d)
 	s.undecided, s.wild = m.Undecided || tables == nil, m.Alters && m.Undecided || tables == nil
@@ -56,7 +57,7 @@ func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 			s.wild = s.wild || m.Alters
 		}
 	}
-	writes := m.Alters || m.Undecided // LOCK TABLE changes no row, but blocks other buyers
+	writes := m.Alters || m.Undecided // LOCK TABLE counts as a write: it changes no row, but blocks other buyers
 	if writes {
 		written := maps.Clone(named)
 		for name := range named {
@@ -77,7 +78,7 @@ func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	}
 }
 
-// known returns those names that are tables, and the partitions and parents of these tables.
+// known returns the names that are tables, and also the partitions and parents of these tables.
 func known(names []string, tables serverstate.Tables) map[string]bool {
 	found := map[string]bool{}
 	var add func(name string)
@@ -96,8 +97,8 @@ func known(names []string, tables serverstate.Tables) map[string]bool {
 	return found
 }
 
-// cascade adds the tables that a change of the named table also changes: through ON UPDATE of their foreign keys and, if
-// deletes is true, through ON DELETE.
+// cascade adds the tables that a change of the named table also changes: through ON UPDATE of their foreign keys and,
+// if deletes is true, through ON DELETE.
 func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
 	next := tables[name].Updates
 	if deletes {
@@ -111,8 +112,8 @@ func cascade(found map[string]bool, tables serverstate.Tables, name string, dele
 	}
 }
 
-// Redis commands that touch only the key after their name. DEL, UNLINK and EXISTS may name several keys, so the
-// method redis checks them separately.
+// Redis commands whose only key is their first argument. DEL, UNLINK and EXISTS may name several keys, so the method
+// redis checks that there is one.
 var (
 	readsKey = words(`GET STRLEN GETRANGE TTL PTTL TYPE HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS LLEN LRANGE LINDEX
 		SMEMBERS SISMEMBER SCARD ZRANGE ZSCORE ZCARD ZRANK`)
@@ -128,7 +129,7 @@ func words(text string) map[string]bool {
 	return all
 }
 
-// redis finds the key of a Redis command. A command with several keys, or an unknown command, may touch any key.
+// redis finds the key of a Redis command. An unknown command, or one with several keys, may touch any key.
 func (s *step) redis() {
 	all := strings.Split(s.Command, " ")
 	reads := readsKey[all[0]] || all[0] == "EXISTS" && len(all) == 2
@@ -143,8 +144,8 @@ func (s *step) redis() {
 	}
 }
 
-// hide reports for each step whether it is hidden. It hides no step if the rule may read unknown objects, or if the
-// buyers share a process, or if the violation is a leaked lock, which any step may have caused.
+// hide reports for each step whether it is hidden. It hides no step if a broken rule may read unknown objects, if the
+// buyers share a process, or if the violation is a leaked lock: any step may have caused that.
 func (r Run) hide(steps []step) []bool {
 	hidden := make([]bool, len(steps))
 	rule, decided := r.ruled()
@@ -169,7 +170,7 @@ func (r Run) hide(steps []step) []bool {
 		hidden[i] = !s.shown && !s.undecided && !s.controls && !(events && !isSQL(s.Server)) && others[s.Buyer].lets(s, rule)
 	}
 	transactions(steps, hidden)
-	for i := range hidden { // a row "... 1 more commands" would save no space
+	for i := range hidden { // a single hidden step is shown, since the row "... 1 more commands" would be as long
 		alone := hidden[i] && (i == 0 || !hidden[i-1] || steps[i-1].Buyer != steps[i].Buyer) && (i == len(hidden)-1 || !hidden[i+1] || steps[i+1].Buyer != steps[i].Buyer)
 		hidden[i] = hidden[i] && !alone
 	}
@@ -191,8 +192,8 @@ func buyersOf(steps []step) map[int]bool {
 	return all
 }
 
-// ruled returns the objects that the broken rules name. It returns false (decided) if a rule may also read unknown
-// objects, for example through a view.
+// ruled returns the objects that the broken rules name. If a rule may also read unknown objects, for example through a
+// view, decided is false.
 func (r Run) ruled() (rule map[string]bool, decided bool) {
 	rule = map[string]bool{}
 	for _, f := range r.Findings {
@@ -216,10 +217,10 @@ func (r Run) ruled() (rule map[string]bool, decided bool) {
 	return rule, true
 }
 
-// An account sums up the steps of all buyers except one: the objects that they may touch and write.
+// An account sums up the steps of all buyers except one: which objects they may touch and write.
 type account struct {
 	touches, writes map[string]bool // objects
-	undecided, wild map[string]bool // by server, with the same meaning as in step
+	undecided, wild map[string]bool // by server: a step may touch (undecided) or write (wild) unknown objects
 }
 
 func newAccount() *account {
@@ -233,8 +234,8 @@ func (a *account) add(s step) {
 	a.wild[s.Server] = a.wild[s.Server] || s.wild
 }
 
-// lets reports whether a step may be hidden: the broken rule names none of its objects, and neither the step nor a
-// buyer of this account writes an object that the other touches.
+// lets reports whether a step may be hidden. The broken rule must name none of the step's objects. The step must write
+// no object that another buyer touches, and another buyer must write no object that the step touches.
 func (a *account) lets(s step, rule map[string]bool) bool {
 	if a.wild[s.Server] || len(s.writes) > 0 && a.undecided[s.Server] {
 		return false
@@ -252,8 +253,8 @@ func (a *account) lets(s step, rule map[string]bool) bool {
 	return true
 }
 
-// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. Of other
-// transactions, it also shows the first statement and the first read, since either may have taken the snapshot.
+// transactions hides BEGIN and COMMIT of a transaction whose other steps are all hidden. Of other transactions, it also
+// shows the first statement and the first read, because either may have taken the snapshot.
 func transactions(steps []step, hidden []bool) {
 	type connection struct {
 		server string

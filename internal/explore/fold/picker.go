@@ -10,19 +10,19 @@ import (
 
 // Widths in characters.
 const (
-	shortAnswer  = 60  // an answer up to this width is not shortened
-	longestRow   = 100 // maximum width of the chosen columns of a row
-	unpickedRow  = 40  // maximum width if no column was chosen
+	shortAnswer  = 60  // an answer of at most this width is not shortened
+	longestRow   = 100 // maximum width of a row's chosen columns
+	unpickedRow  = 40  // maximum width of a row if no column was chosen
 	andMoreCells = "..."
 )
 
-// A picker chooses the columns of an answer that the short form shows: first the columns that the broken rule or
-// the watch query names, then those that an UPDATE in the witness assigns.
+// A picker chooses the columns of an answer that the short form shows. First come the columns that the broken rule or
+// the query `watch` names, then those that an UPDATE in the witness assigns.
 type picker struct {
 	first, second map[string]bool // columns in lower case
 }
 
-// newPicker collects the columns from a run. For each hidden step, the entry in hidden is true.
+// newPicker collects the columns from a run. The entry hidden[i] says whether step i is hidden.
 func newPicker(r Run, hidden []bool) *picker {
 	p := &picker{first: map[string]bool{}, second: map[string]bool{}}
 	for _, f := range r.Findings {
@@ -70,8 +70,8 @@ func (p *picker) short(s witness.Step) witness.Step {
 	return s
 }
 
-// pick returns the cells of a row that the short form shows. The map named has the table's name for each column of the
-// answer, since a SELECT may rename columns.
+// pick returns the cells of a row that the short form shows. A SELECT may rename columns, so the map named has the name
+// in the table for each column of the answer.
 func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
 	count := map[string]int{}
 	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }

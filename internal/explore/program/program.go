@@ -1,5 +1,5 @@
-// Package program runs a program in any language, for a search of its schedules and for bursts of
-// buyers.
+// Package program runs a program in any language with its servers. It searches the program's schedules, and sends
+// bursts of buyers.
 //
 //	app.App -> Open -> Explorer, Search -> explore.Report
 //	                -> Rush -> findings.Rush
@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// A Program is a running program with its gates.
+// A Program is a running program under test. Gates hold its commands on the way to the servers.
 type Program struct {
 	app     *app.App
 	servers *app.Servers
@@ -54,8 +54,8 @@ func (p *Program) Close() (err error) {
 	return err
 }
 
-// Send replaces the buyers' requests by one request for all, or by as many requests as before. The
-// programs and servers keep running. Afterwards, call Check, and do not use an earlier Explorer.
+// Send replaces the buyers' requests: by one request for all, or by as many requests as before. The programs and
+// servers keep running. Afterwards, call Check, and do not use an earlier Explorer.
 func (p *Program) Send(ctx context.Context, buyers ...app.Request) error {
 	next, err := p.Runner.Next(ctx, buyers)
 	if err == nil {
@@ -73,8 +73,8 @@ func (p *Program) Explorer(config *explore.Config, progress func(format string, 
 	return explore.NewOn(*config, p.Runner, nil)
 }
 
-// Begin runs each buyer alone as a check, and then returns an Explorer. If the program cannot be
-// explored, the error says why in one line.
+// Begin first runs each buyer alone as a check. Then it returns an Explorer. If the program cannot be explored, the
+// error says why in one line.
 func (p *Program) Begin(ctx context.Context, config *explore.Config, progress func(format string, args ...any)) (*explore.Explorer, error) {
 	seen, err := p.Runner.Check(ctx)
 	if err == nil {
@@ -86,8 +86,7 @@ func (p *Program) Begin(ctx context.Context, config *explore.Config, progress fu
 	return p.Explorer(config, progress)
 }
 
-// Unavailable returns an error if this machine cannot explore programs: one line with the reason and
-// the remedy.
+// Unavailable returns an error if this machine cannot explore programs: one line with the reason and the remedy.
 func Unavailable() error {
 	space, err := process.NewNetwork()
 	if err != nil {
@@ -96,7 +95,7 @@ func Unavailable() error {
 	return space.Close()
 }
 
-// Search runs the search. If ctx ends, Search returns a report of the schedules so far, and no error.
+// Search runs the search. If ctx ends, Search returns a report of the schedules until then, and no error.
 func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (explore.Report, error) {
 	result, err := x.Search(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -120,10 +119,10 @@ func Events(names []string) ([]explore.Event, error) {
 	return slices.DeleteFunc(events, func(e explore.Event) bool { return !slices.Contains(all, e) }), nil
 }
 
-// Bursts are the bursts of Verify.
+// Bursts says how many buyers Verify sends at once, and how many times.
 type Bursts struct{ Buyers, Rounds int }
 
-// Verify runs the search, and then sends bursts. With an error it also returns the results so far.
+// Verify runs the search, and then sends bursts of buyers. With an error it also returns the results so far.
 func Verify(ctx context.Context, a *app.App, config explore.Config, bursts Bursts, progress func(format string, args ...any)) (r findings.Program, err error) {
 	p, err := Open(ctx, a, config)
 	if err != nil {
@@ -141,7 +140,7 @@ func Verify(ctx context.Context, a *app.App, config explore.Config, bursts Burst
 	return r, err
 }
 
-// rush sends bursts of buyers. If a burst fails, it returns the error and the earlier bursts.
+// rush sends bursts of buyers. If a burst fails, rush returns the error and the results of the earlier bursts.
 func (p *Program) rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
 	begun, n, broken := time.Now(), 0, 0
 	progress("%s: a rush", p.app.Name)

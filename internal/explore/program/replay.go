@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A Replay is the value of --replay: a replay string, or a file of --save. It says whether the run holds
-// statements inside the server. It also determines the buyers and events, unless flags set them.
+// A Replay is the value of --replay: a replay string, or a file that --save wrote. It determines the buyers and events,
+// unless flags set them, and whether statements are held inside the server.
 type Replay struct {
 	Buyers  int
 	Events  []explore.Event

@@ -1,6 +1,6 @@
-// Package standstill decides whether the code under test waits, so that the scheduler must release the next
-// command. It reads the goroutine stacks of this process. For programs under test, package target/rest decides this,
-// and package process observes their threads.
+// Package standstill decides whether all code under test waits. Then the scheduler must release the next command. It
+// reads the goroutine stacks of this process. For programs under test, package target/rest decides this, and package
+// process observes their threads.
 package standstill
 
 import (
@@ -18,14 +18,14 @@ type Goroutines struct {
 	marks  marks
 	stacks []byte // reused buffer
 	idle   []metrics.Sample
-	left   map[string]bool // goroutines of earlier strategies, see NewGoroutines
+	left   map[string]bool // goroutines that earlier strategies left behind, see NewGoroutines
 }
 
-// NewGoroutines recognizes the code under test by names in a stack: the strategy's package, the packages that the
-// catalogue's strategies use, and the functions in entries, which run a strategy in a goroutine.
+// NewGoroutines recognizes the code under test by names in a stack: the strategy's package, the packages that
+// strategies of the catalogue use, and the functions in entries. Those run a strategy in a goroutine.
 //
-// If a goroutine of a strategy already exists, it remains from a failed exploration, and counts only while it
-// runs. Otherwise the next strategy would be blamed for it.
+// A goroutine of a strategy that exists already remains from a failed exploration. It counts only while it runs.
+// Otherwise the next strategy would be blamed for it.
 func NewGoroutines(strategy any, entries ...any) *Goroutines {
 	g := &Goroutines{
 		marks: newMarks(strategy, entries), stacks: make([]byte, 1<<18),
@@ -46,11 +46,11 @@ func id(stack string) string {
 	return name
 }
 
-// parked are the states from which only another goroutine or a timer can wake a goroutine. Timers do not matter:
-// the explorer's leases and waits last longer than any run, and its clock does not advance.
+// parked are the states in which a goroutine continues only after another goroutine or a timer wakes it. Timers do not
+// matter: the explorer's leases and waits last longer than any run, and its clock does not advance.
 //
-// The state "semacquire" is excluded. A goroutine that is about to start the garbage collector is in this state while
-// the stacks are read, and continues afterwards.
+// The state "semacquire" is not in the list. A goroutine that is about to start the garbage collector has this state
+// while the stacks are read, and continues afterwards.
 var parked = []string{
 	"chan receive", "chan send", "select",
 	"sync.Mutex.Lock", "sync.RWMutex", "sync.WaitGroup.Wait", "sync.Cond.Wait",
@@ -59,9 +59,9 @@ var parked = []string{
 // idleLooks is the maximum number of checks in awaitIdle.
 const idleLooks = 200
 
-// awaitIdle yields until no other goroutine wants to run, by the runtime's counters. The counters are approximate,
-// but a read takes only a microsecond. Reading all stacks is decisive, but stops all goroutines, so awaitIdle
-// avoids useless reads.
+// awaitIdle yields until no other goroutine wants to run, according to the runtime's counters. They are approximate,
+// but a read takes only a microsecond. Reading all stacks is reliable but stops all goroutines, so awaitIdle avoids it
+// while goroutines still run.
 func (g *Goroutines) awaitIdle() {
 	for range idleLooks {
 		metrics.Read(g.idle)
@@ -72,12 +72,11 @@ func (g *Goroutines) awaitIdle() {
 	}
 }
 
-// AtRest inspects all goroutines at one moment. It reports whether none can continue by itself: each waits for
-// another goroutine, for a released command, or for a message. The caller must know that no message is in
-// transit.
+// AtRest inspects all goroutines at one moment. It reports whether none can continue by itself: each waits for another
+// goroutine, a released command, or a message. The caller must know that no message is in transit.
 //
-// Every running goroutine counts, whatever its stack. A strategy may wait for a mutex of database/sql that the
-// goroutine holds, or the goroutine may be about to call the strategy.
+// Every running goroutine counts, whatever its stack. The goroutine may be about to call the strategy, or it may hold a
+// mutex of database/sql for which the strategy waits.
 func (g *Goroutines) AtRest() bool {
 	g.awaitIdle()
 	i := -1
@@ -98,8 +97,8 @@ func (g *Goroutines) AtRest() bool {
 	return true
 }
 
-// all returns the stacks of all goroutines at one moment. It returns a string: in a []byte, the race detector
-// would check each byte that is compared.
+// all returns the stacks of all goroutines at one moment. The result is a string, because the race detector would check
+// each byte of a []byte that is compared.
 func (g *Goroutines) all() string {
 	for {
 		n := runtime.Stack(g.stacks, true)
@@ -114,21 +113,21 @@ func (m *marks) isOurs(stack string) bool {
 	return slices.ContainsFunc(m.ours, func(mark string) bool { return strings.Contains(stack, mark) })
 }
 
-// waits reports whether a goroutine of the strategy cannot continue by itself.
+// waits reports whether a goroutine of the strategy waits for something else and cannot continue by itself.
 func (m *marks) waits(stack, state string) bool {
 	network := strings.HasPrefix(state, "IO wait") || strings.Contains(stack, m.answer)
 	switch {
 	case network && strings.Contains(stack, m.sent):
 		return true
-	case strings.Contains(stack, m.answer): // the goroutine connects, or checks a connection
+	case strings.Contains(stack, m.answer): // a driver's goroutine that connects, or checks a connection
 		return false
-	case strings.Contains(stack, m.listener): // the goroutine connects, or sleeps before it reconnects
+	case strings.Contains(stack, m.listener): // a lock client's goroutine: if it does not read, it connects, or sleeps before it reconnects
 		return network && strings.Contains(stack, m.reads) && !strings.Contains(stack, m.connects)
 	}
 	return slices.ContainsFunc(parked, func(how string) bool { return strings.HasPrefix(state, how) })
 }
 
-// Ended reports whether all goroutines of a strategy have ended, and no goroutine will still send a command.
+// Ended reports whether all goroutines of a strategy have ended, and no goroutine will send another command.
 func (g *Goroutines) Ended() bool { return g.unended() == "" }
 
 // unended returns the stack of one goroutine that has not ended; "" if there is none.
@@ -138,7 +137,7 @@ func (g *Goroutines) unended() string {
 		return ""
 	}
 	for stack := range strings.SplitSeq(all, "\n\n") {
-		// A goroutine in "chan receive" waits for a context that has not ended, so it does not roll back.
+		// A goroutine in "chan receive" waits for a context that has not ended, so it does not roll back yet.
 		rollsBack := strings.Contains(stack, g.marks.rollback) && !strings.Contains(stack, " [chan receive")
 		if rollsBack || g.marks.isOurs(stack) && !g.left[id(stack)] {
 			return stack
@@ -147,8 +146,7 @@ func (g *Goroutines) unended() string {
 	return ""
 }
 
-// Unended describes one goroutine that has not ended: its state and its place in the code; "" if there is
-// none.
+// Unended describes one goroutine that has not ended, with its state and its place in the code; "" if there is none.
 func (g *Goroutines) Unended() string {
 	stack := g.unended()
 	if stack == "" {
@@ -156,7 +154,7 @@ func (g *Goroutines) Unended() string {
 	}
 	_, state, _ := strings.Cut(stack, "[")
 	state, frames, _ := strings.Cut(state, "]:\n")
-	state, _, _ = strings.Cut(state, ",") // omits the duration of the wait
+	state, _, _ = strings.Cut(state, ",") // drop the duration of the wait
 	lines := strings.Split(frames, "\n")
 	for i := 0; i+1 < len(lines); i += 2 { // each frame has two lines: the function, then the file and line
 		if !g.marks.isOurs(lines[i]) {

@@ -11,25 +11,25 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// marks are the function names that package standstill searches for in stacks. TestMarks lets real code wait in each
-// function and searches its stack.
+// marks are the function names that package standstill searches for in goroutine stacks. TestMarks makes real code wait
+// in each of these functions, and searches for the name in its stack.
 type marks struct {
-	// ours marks a goroutine that runs a strategy: the name is in its stack, or in the line about the goroutine
+	// ours marks a goroutine that runs a strategy: the name is in its stack, or in the stack's line about the goroutine
 	// that started it.
 	ours []string
-	// listener marks the goroutine of a lock client that waits for messages without having sent a command.
-	// gate.PubSub counts the messages to it.
+	// listener marks the goroutine of a lock client that waits for messages without having sent a command. Package gate
+	// counts these messages.
 	listener string
-	// sent marks a goroutine whose command was released. The scheduler counts such commands.
+	// sent marks a goroutine whose command the scheduler has released and counts.
 	sent string
 	// reads marks a goroutine that reads from a connection observed by package gate.
 	reads string
 	// connects marks a goroutine that is still setting up a connection.
 	connects string
-	// answer marks a goroutine that waits for an answer of PostgreSQL, whatever its state. After 15 ms, another
+	// answer marks a goroutine that waits for an answer of PostgreSQL. Its state does not matter: after 15 ms, another
 	// goroutine of the driver takes over the read.
 	answer string
-	// rollback marks a goroutine that will end a transaction whose context has ended.
+	// rollback marks a goroutine of database/sql that ends a transaction when its context ends.
 	rollback string
 }
 

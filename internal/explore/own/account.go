@@ -45,14 +45,14 @@ func (a account) note(e report) error {
 		b.resting = true
 	case returned:
 		b.over = true
-		a.r.rest.severalAtOnce = a.r.rest.severalAtOnce || len(a.r.dogs.armed(b)) > 0 // the end of its context may stop the watchdog
+		a.r.rest.severalAtOnce = a.r.rest.severalAtOnce || len(a.r.dogs.armed(b)) > 0 // Buy's context ends now, which may stop the watchdog in its own goroutine
 	}
 	return nil
 }
 
 func (a account) finished(b *buyer, o *gate.Op) {
 	r := a.r
-	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // the server has sent a message that no buyer has received yet
+	if o.Server != gate.SQL && r.x.gates.PubSub.Count() != r.rest.messages { // the server has sent a message that its receiver has not handled yet
 		for _, other := range r.buyers {
 			other.inside = false
 		}
@@ -89,8 +89,8 @@ func (a account) finished(b *buyer, o *gate.Op) {
 	}
 }
 
-// namedLocks accounts for GET_LOCK. For some time after the server has granted a lock, its process list
-// still shows that the buyer waits.
+// namedLocks tracks the holders of named locks (GET_LOCK). For some time after the server has granted such a lock, its
+// process list still shows that the buyer waits.
 type namedLocks struct {
 	owed bool // a named lock was released, and a waiting buyer will get it
 }

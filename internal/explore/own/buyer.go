@@ -22,38 +22,38 @@ type buyer struct {
 	order    purchase.Order
 	seat     *seat
 	strategy purchase.Strategy
-	counter  purchase.Strategy // the strategy, wrapped in the Front of the Spec
+	counter  purchase.Strategy // the strategy, behind the shop's Front if the Spec has one
 	cancel   context.CancelCauseFunc
 
-	gate    []*gate.Op // commands that wait at the gate
-	flying  []*gate.Op // commands that were released and are not answered yet
-	blocked bool       // its released commands wait in the database for another buyer
-	inside  bool       // it waits for another buyer in the process, or for a message
+	gate    []*gate.Op // commands that wait for their release
+	flying  []*gate.Op // released commands without an answer
+	blocked bool       // its unanswered commands wait in the database for another buyer
+	inside  bool       // it waits for another buyer inside the process, or for a message
 
 	over    bool // Buy has returned
 	crashed bool
 	gone    bool // it hung up
-	refused bool // it was answered "busy" before any other buyer had sent a command
+	refused bool // it was answered "busy" although no other buyer had sent a command
 
-	forgetful atomic.Bool // its code skips the unlock
-	unlock    func()      // the forgotten unlock
+	forgetful atomic.Bool // its code will skip the unlock (event `no-unlock`)
+	unlock    func()      // the unlock that its code skipped
 	answered  bool        // Buy had returned before the crash, so the answer counts
 	receipt   purchase.Receipt
 	err       error
 
-	// The next three fields are for polling. After a futile attempt, the buyer polls again only after
-	// another buyer has changed a server that the attempt asked.
-	changes map[string]int // number of changes by other buyers so far, by server
-	asks    map[string]int // the value of changes when this attempt first asked the server, by server
+	// The next three fields are for a buyer that polls. After a futile attempt, it polls again only after another buyer
+	// has changed a server that the attempt asked.
+	changes map[string]int // by server: number of changes by other buyers so far
+	asks    map[string]int // by server: the value of changes when the current attempt first asked it
 	resting bool
-	named   bool   // holds a named lock
+	named   bool   // it holds a named lock
 	namedBy string // the statement that asked for that lock
-	locks   bool   // may hold other locks of the database
+	locks   bool   // it may hold other locks of the database
 	steps   int    // number of its steps so far
 	ends    int    // number of other buyers' transactions that have ended
 
 	views   map[*gate.Conn]view // the data that each of its open transactions sees
-	watches map[string][]int    // the values of changes at each WATCH since the last EXEC, by server
+	watches map[string][]int    // by server: the value of changes at each WATCH since the last EXEC
 }
 
 // runnable reports whether a command at the gate may be released.
@@ -72,12 +72,12 @@ func (b *buyer) runnable(o *gate.Op) bool {
 	return false
 }
 
-// unfinished reports whether the buyer's process still has work: its Buy, or commands of a background
-// worker.
+// unfinished reports whether the buyer's process still has work: Buy has not returned, or a background worker has
+// commands.
 func (b *buyer) unfinished() bool { return !b.over || len(b.gate) > 0 || len(b.flying) > 0 }
 
-// waits returns the buyer's statement that waits for another transaction, or nil. A statement that
-// SQLite refused does not wait if it can be retried now.
+// waits returns the buyer's statement that waits for another transaction, or nil. A statement that SQLite refused as
+// busy counts only until it can be retried.
 func (b *buyer) waits() *gate.Op {
 	if b.blocked {
 		return b.flying[0]
@@ -121,10 +121,9 @@ func (b *buyer) moves() (own []move, err error) {
 	return own, nil
 }
 
-// nameWorkers gives different tokens to two commands of one buyer that wait at the gates of the
-// database and of Redis. If the buyer itself waits at the database's gate, a worker of its process sent
-// the command to Redis ("1r"). If a renewal ("1r") waits at the gate of Redis, a ROLLBACK after the end
-// of the context gets "1rr".
+// nameWorkers gives different tokens to two commands of one buyer that wait at the gates of the database and of Redis.
+// If the database command is the buyer's own, the Redis command comes from a worker of its process: "1r". If the Redis
+// command is a renewal ("1r"), the database command is a ROLLBACK after the end of the context: "1rr".
 func (b *buyer) nameWorkers(own []move) {
 	mark := func(token string, database bool) {
 		has := func(m move, database bool) bool { return m.Token == token && (m.Touches == gate.SQL) == database }
@@ -141,8 +140,8 @@ func (b *buyer) nameWorkers(own []move) {
 	mark(strconv.Itoa(b.id)+"r", true)
 }
 
-// token returns the token of a command: the buyer's number, "r" if a worker sent it, and the node for
-// Redlock.
+// token returns the token of a command, for example "1r-a": the buyer's number, "r" if a worker sent it, and the
+// Redlock node.
 func token(o *gate.Op) string {
 	background := ""
 	if o.Background {
@@ -169,8 +168,8 @@ func (all buyers) find(id int) (*buyer, error) {
 
 func (all buyers) begun(id int) bool { return all[id-1].steps > 0 }
 
-// refuse records each buyer that was answered "busy" before any other buyer had sent a command. It
-// reports whether it found a new one.
+// refuse finds the buyers that were answered "busy" although no other buyer had sent a command. It marks them, and
+// reports whether one is new.
 func (all buyers) refuse() (isNew bool) {
 	for _, b := range all {
 		begun := func(other *buyer) bool { return other != b && other.steps > 0 }
@@ -198,8 +197,8 @@ func (all buyers) before(server string) string {
 	return strings.Join(ops, "\n")
 }
 
-// pairCameTo describes the result of two commands that were released together, without values that
-// differ between runs. It returns "" if the move is a single command or an event.
+// pairCameTo describes the result of two commands that were released together, without values that differ between runs.
+// For a single command or an event it returns "".
 func (all buyers) pairCameTo(m move) string {
 	if !m.Pair {
 		return ""
@@ -227,7 +226,7 @@ func (all buyers) fly() bool {
 	return slices.ContainsFunc(all, func(b *buyer) bool { return len(b.flying) > 0 })
 }
 
-// changed records that a server changed, but not by a buyer's command.
+// changed records that a server changed without a buyer's command.
 func (all buyers) changed(server string) {
 	for _, b := range all {
 		b.changes[server]++
@@ -249,7 +248,7 @@ func (all buyers) outcomes() (outcomes []witness.Outcome) {
 	return outcomes
 }
 
-// where describes the position of each buyer, for an error.
+// where describes the position of each buyer, for an error message.
 func (all buyers) where() string {
 	var texts []string
 	for _, b := range all {

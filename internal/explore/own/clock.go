@@ -7,11 +7,10 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// A clock is the clock of the buyers. It stands still during a schedule, so no comparison of two times
-// depends on the load of the machine. Only an event moves it. Its timers never fire: an event replaces
-// each time-out and each expiry.
+// A clock is the buyers' clock. It stands still during a schedule, so the load of the machine affects no comparison of
+// two times. Only events move it. Its timers never fire: an event replaces each time-out and each expiry.
 type clock struct {
-	start atomic.Int64 // start of the schedule, in ns since 1970
+	start atomic.Int64 // start of the schedule, in ns since 1970-01-01
 	ahead atomic.Int64 // time that events have added, in ns
 }
 
@@ -31,7 +30,7 @@ func (c *clock) NewTimer(time.Duration) (rlock.Timer, <-chan time.Time) { return
 // AfterFunc implements rlock.Clock.
 func (c *clock) AfterFunc(time.Duration, func()) rlock.Timer { return never{} }
 
-// A watch is the clock of one buyer's process, or of the process of all buyers if buyer is 0. It records
+// A watch is the clock of one buyer's process, or of the process that all buyers share if the buyer is 0. It records
 // each reading.
 type watch struct {
 	*clock

@@ -12,7 +12,7 @@ import (
 // A move is a possible next step of a schedule: a command or an event.
 type move = conduct.Move[*gate.Op]
 
-// events returns the events that may happen in a run. Each event is one file.
+// events has one method for each event that may happen in a run, in a file of its own.
 type events struct{ *run }
 
 func (e events) all() []conduct.Event[*gate.Op] {
@@ -29,8 +29,8 @@ func (e events) all() []conduct.Event[*gate.Op] {
 	}
 }
 
-// ofBuyer returns the move of an event that happens to one buyer, by a call of the function happen. The
-// move touches no server unless the caller adds one.
+// ofBuyer returns the move of an event that happens to one buyer. The move calls the function happen. It touches no
+// server, unless the caller sets one.
 func ofBuyer(e schedule.Event, b *buyer, text string, happen func(ctx context.Context, b *buyer) error) move {
 	return move{
 		Choice: schedule.Choice{Token: fmt.Sprintf("%s%d", e, b.id), Buyer: b.id, Name: string(e), Effect: schedule.Local},

@@ -10,13 +10,13 @@ import (
 
 var errCrashed = errors.New("explore: this buyer has crashed")
 
-// crash stops a buyer forever. Its connections end.
+// crash returns the moves in which a buyer stops forever and its connections end.
 func (e events) crash(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if b.unfinished() && !b.crashed && b.steps > 0 {
 			m := ofBuyer(schedule.Crash, b, "crashes: its connections end, it is never heard of again", e.kill)
 			switch {
-			case e.x.gates.PubSub.Listens(b.id): // others can notice the crash, since PUBLISH returns the number of listeners
+			case e.x.gates.PubSub.Listens(b.id): // PUBLISH returns the number of listeners, so another buyer can notice the crash
 				m.Global = true
 			case b.open() || b.named: // the database rolls back its transaction and frees its named lock
 				m.Effect, m.Touches = schedule.Writes, gate.SQL
@@ -27,8 +27,8 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// kill stops all further commands of the buyer before they reach a server, and ends the connections of
-// commands on their way.
+// kill stops all further commands of the buyer before they reach a server. It ends the connections on which the buyer's
+// unanswered commands were sent.
 func (e events) kill(ctx context.Context, b *buyer) error {
 	r := e.run
 	r.inbox.crash(b.id)

@@ -15,7 +15,7 @@ func (e events) disconnect(context.Context) (all []move, _ error) {
 			continue
 		}
 		m := ofBuyer(schedule.Disconnect, b, "hangs up: its context ends", e.hangUp)
-		m.Global = b.inside || e.x.spec.Shared // the end of the context may wake another buyer of its process
+		m.Global = b.inside || e.x.spec.Shared // the end of the context may wake another buyer in the same process
 		if len(b.flying) > 0 {
 			m.Effect, m.Touches = schedule.Writes, gate.SQL
 		}
@@ -24,14 +24,14 @@ func (e events) disconnect(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// hangUp ends the buyer's context. If its statement waits in the server, the driver then closes the
-// connection, and the server rolls back.
+// hangUp ends the buyer's context. If the buyer's statement waits in the server, the driver then closes the connection,
+// and the server rolls back.
 func (e events) hangUp(ctx context.Context, b *buyer) error {
 	r := e.run
 	b.gone, b.resting = true, false
 	clear(b.asks)
 	r.knows.memories[b.id-1].hear(fmt.Sprintf("buyer %d has hung up", b.id))
-	r.rest.severalAtOnce = true // database/sql rolls back concurrently with the buyer
+	r.rest.severalAtOnce = true // database/sql rolls back in a goroutine of its own
 	for _, other := range r.buyers {
 		other.inside = false
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// expire makes every lease expire. The holder does not notice it. A pause of the holder, or a slow
-// critical section, has the same effect.
+// expire makes every lease expire without its holder noticing it, as if the holder had paused or its critical section
+// had been slow.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	leases, err := e.x.servers.leases(ctx, e.x.clock.Now())
 	if err != nil || len(leases) == 0 {
@@ -25,12 +25,12 @@ func (e events) expire(ctx context.Context) ([]move, error) {
 	}}, nil
 }
 
-// movesClock reports whether the event moves the buyers' clock. Every later step can see that.
+// movesClock reports whether the event moves the buyers' clock, which every later step can see.
 func movesClock(leases []serverstate.Lease) bool {
 	return slices.ContainsFunc(leases, func(l serverstate.Lease) bool { return l.ByClock })
 }
 
-// oneServer returns the server that keeps all leases, or "" if several servers keep some.
+// oneServer returns the server that stores all leases, or "" if several servers store some.
 func oneServer(leases []serverstate.Lease) string {
 	for _, l := range leases {
 		if l.Server != leases[0].Server {

@@ -14,9 +14,9 @@ import (
 // ErrRaised is the error that the event raises in a buyer's code, or the value of its panic.
 var ErrRaised = gate.ErrRaised
 
-// raise returns the moves in which a buyer's code raises an error, or panics, instead of sending its
-// next SQL statement. Its process continues and cleans up. Steps of the clean-up do not raise, since
-// the event tests the clean-up.
+// raise returns the moves in which a buyer's code raises an error, or panics, instead of sending its next SQL
+// statement. Its process continues and cleans up. The event tests this clean-up, so it does not replace a statement of
+// it.
 func (e events) raise(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		i := slices.IndexFunc(b.gate, func(o *gate.Op) bool { return b.runnable(o) && o.Raises() })
@@ -32,7 +32,7 @@ func (e events) raise(context.Context) (all []move, _ error) {
 			return m
 		}
 		m := how("raises an error", gate.Raise)
-		if o.Name == "COMMIT" { // without the COMMIT, the database rolls the transaction back
+		if o.Name == "COMMIT" { // without this COMMIT, the database rolls the transaction back
 			m.Effect, m.Touches = schedule.Writes, gate.SQL
 		}
 		all = append(all, m)
@@ -48,8 +48,7 @@ func (e events) raise(context.Context) (all []move, _ error) {
 // inBuy reports whether it is called in the goroutine of a buyer's Buy.
 func inBuy() bool { return bytes.Contains(debug.Stack(), []byte(".(*run).buy(")) }
 
-// recovered turns the panic of the event into an error, as the shop's server does. Other panics
-// continue.
+// recovered turns the event's panic into an error, as the shop's server does. Other panics continue.
 func recovered(answer *error) {
 	p := recover()
 	if err, ok := p.(error); ok && errors.Is(err, ErrRaised) {

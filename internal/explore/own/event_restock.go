@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// restock lets another process restock the product after a buyer has begun. In the shop, a restock
-// waits for the row lock. So the event cannot happen while a transaction is open.
+// restock lets another process restock the product after a buyer has started. In the shop, a restock waits for the row
+// lock. So the event cannot happen while a transaction is open.
 func (e events) restock(context.Context) ([]move, error) {
 	begun := func(b *buyer) bool { return b.steps > 0 }
 	if slices.ContainsFunc(e.buyers, (*buyer).open) || !slices.ContainsFunc(e.buyers, begun) {
@@ -26,8 +26,8 @@ func (e events) restock(context.Context) ([]move, error) {
 	}}, nil
 }
 
-// restocked returns the number of units that the event puts on sale. They are enough for all buyers.
-// They are more than before, so a buyer that writes the earlier stock causes a visible error.
+// restocked returns the number of units that the event puts on sale: enough for all buyers, and more than before. So a
+// buyer that writes the earlier stock causes a visible error.
 func (s Spec) restocked() int64 {
 	units := s.Stock
 	for i := range s.Buyers {
@@ -67,7 +67,7 @@ func (r *run) putOnSale(ctx context.Context, units int64) error {
 	return nil
 }
 
-// ungated returns the dependencies of a process without a buyer, on connections without a gate.
+// ungated returns the dependencies of a process without a buyer. Its commands pass no gate.
 func (x *Runner) ungated() lockstrategy.Deps {
 	d := x.deps(0)
 	d.DB, d.Redlock = x.stock.Admin, nil
@@ -81,14 +81,14 @@ func (x *Runner) ungated() lockstrategy.Deps {
 	return d
 }
 
-// A restocking records facts at the restock that explain the buyers' answers.
+// A restocking records what was true at the restock, to explain the buyers' answers.
 type restocking struct {
-	cleared []string // purchasers whose records it deleted
-	before  []int    // buyers that had called Buy
+	cleared []string // purchasers whose records the restock deleted
+	before  []int    // buyers that had called Buy before the restock
 }
 
-// explains reports whether a buyer's answer is about the stock before the restock. Then stock and
-// records need not agree with it.
+// explains reports whether a buyer's answer is about the stock before the restock. Stock and records need not agree
+// with such an answer.
 func (r restocking) explains(b *buyer) bool {
 	return slices.Contains(r.cleared, b.name) || purchase.OutcomeOf(b.err) == purchase.SoldOut && slices.Contains(r.before, b.id)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// errCut ends the contexts of the buyers after the search has ended a run early.
+// errCut is the cause with which the buyers' contexts end if the search ends a run early.
 var errCut = errors.New("explore: the rest of this schedule is not needed")
 
-// finish ends the run at any point and waits for its goroutines. If deadEnd is true, it ends the
-// buyers' waits with time-outs.
+// finish ends the run at any point and waits for its goroutines. If deadEnd is true, no buyer can move, and finish ends
+// their waits as a time-out does.
 func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	r.inbox.free.Store(true)
 	for _, b := range r.buyers {
@@ -73,7 +73,7 @@ func awaitReturn(r *run) error {
 		select {
 		case <-ended:
 			return nil
-		case e := <-r.inbox.reports: // the run was interrupted while a buyer was on the way to its gate
+		case e := <-r.inbox.reports: // the run ended while the buyer was on the way to its gate
 			if e.kind == arrived || e.kind == refused {
 				r.inbox.letGo(e.op)
 			}

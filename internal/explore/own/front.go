@@ -14,22 +14,21 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Front is a part of the shop that a purchase passes before the strategy: the sold-out check or the
-// admission control. "" means no such part.
+// A Front is a part of the shop through which a purchase passes before the strategy. "" means that there is none.
 type Front string
 
 // The fronts.
 const (
-	SoldOutCheck Front = "sold-out-check" // the sold-out check after a refusal: each buyer first waits for a read of the stock
-	FailingRead  Front = "failing-read"   // the sold-out check, when each of its reads fails
-	Admission    Front = "admission"      // the admission control, which admits one buyer at a time
+	SoldOutCheck Front = "sold-out-check" // after one refusal as sold out, each later buyer first waits for a read of the stock
+	FailingRead  Front = "failing-read"   // the same, but every read of the stock fails
+	Admission    Front = "admission"      // the admission control, which here admits one buyer at a time
 )
 
 // Fronts returns all fronts.
 func Fronts() []Front { return []Front{SoldOutCheck, FailingRead, Admission} }
 
-// Check returns an error if the front is unknown. The admission control needs all buyers in one process,
-// so Check refuses it unless shared is true.
+// Check returns an error if the front is unknown. It also refuses the admission control unless shared is true, because
+// that control needs all buyers in one process.
 func (f Front) Check(shared bool) error {
 	switch {
 	case f == Admission && !shared:
@@ -40,7 +39,7 @@ func (f Front) Check(shared bool) error {
 	return nil
 }
 
-// before wraps a strategy, so that each purchase passes the front of the Spec first. The front uses db.
+// before wraps a strategy, so that each purchase passes through the Spec's front first. The front uses db.
 func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	front, e := purchase.Front{Orders: db}, x.spec.Strategy
 	switch x.spec.Front {
@@ -58,12 +57,12 @@ func (x *Runner) before(db *gorm.DB, s purchase.Strategy) purchase.Strategy {
 	return s
 }
 
-// admissions is how many places of the admission control a buyer takes in addition to its own. So two
-// buyers need more places than the control offers at first, and one of them waits.
+// admissions is how many additional places in the admission control each buyer takes. Two buyers then need more places
+// than the control has, so it refuses a buyer while the other is inside.
 const admissions = 19
 
-// newCheck returns a function that makes sold-out checks. It shows each check a refusal, so the check
-// reads the stock for each buyer.
+// newCheck returns a function that makes sold-out checks. Each new check is first shown one refusal, so it reads the
+// stock for every buyer.
 func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutCheck {
 	return func(left purchase.OfStock) *purchase.SoldOutCheck {
 		c := purchase.NewSoldOutCheck(stockRead{db, left, x.spec.Front == FailingRead}.left, schedule.Forever)
@@ -72,7 +71,7 @@ func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutC
 	}
 }
 
-// A stockRead is the read of a sold-out check, on connections with a gate.
+// A stockRead is how a sold-out check reads the stock: on connections with a gate.
 type stockRead struct {
 	db    *gorm.DB
 	of    purchase.OfStock
@@ -81,8 +80,7 @@ type stockRead struct {
 
 var errReadFails = errors.New("explore: the read of the stock fails")
 
-// left runs in a goroutine of its own. Package standstill finds this goroutine by the name of the
-// method.
+// left runs in a goroutine of its own. Package standstill finds this goroutine by the name of this method.
 func (r stockRead) left(ctx context.Context, name string) (int64, error) {
 	units, err := r.of(r.db.WithContext(ctx), name)
 	if r.fails {

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// room is how many reports the channel can hold while the scheduler asks a server. If it is full, a
+// room is how many reports the channel can hold while the scheduler is busy with a server. If the channel is full, a
 // buyer waits a moment longer.
 const room = 64
 
@@ -19,7 +19,7 @@ const (
 	arrived  reportKind = iota // a command waits at the gate
 	finished                   // the server has executed the command
 	refused                    // SQLite refused the command as busy, so it waits at the gate again
-	lost                       // a gate does not know the effect of a command
+	lost                       // the gate does not know whether the server executed the command
 	paused                     // an attempt has failed, and the buyer pauses before the next one
 	returned                   // Buy has returned
 )
@@ -34,12 +34,12 @@ type report struct {
 	err   error
 }
 
-// An inbox receives the reports of the buyers' goroutines. It implements gate.Scheduler. The
-// scheduler's goroutine reads from reports.
+// An inbox receives the reports of the buyers' goroutines, which the scheduler's goroutine reads. It implements
+// gate.Scheduler.
 type inbox struct {
 	reports chan report
 	sent    chan struct{} // receives a value when a command released with gate.ProceedAloud has been sent
-	free    atomic.Bool   // the schedule is over, so every command passes
+	free    atomic.Bool   // the schedule is over, so the gates let every command pass
 
 	mu      sync.Mutex
 	crashed map[int]bool
@@ -100,8 +100,8 @@ func (in *inbox) observe(buyer int, kind lockstrategy.EventKind) {
 	}
 }
 
-// lockEvents returns the events since the last call. It sorts them by buyer, since the schedule does not
-// determine the order in which they arrive.
+// lockEvents returns the lock events since the last call. It sorts them by buyer, because they arrive in an order that
+// the schedule does not determine.
 func (in *inbox) lockEvents() []lockEvent {
 	in.mu.Lock()
 	defer in.mu.Unlock()

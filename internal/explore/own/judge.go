@@ -22,10 +22,10 @@ type judgement struct {
 	r *run
 }
 
-// verdict returns the verdict of the schedule. Holds means that it contains no violation.
+// verdict returns the verdict of the schedule, with its reason. Holds means that the schedule contains no violation.
 func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error) {
 	x, r := j.x, j.r
-	if r.leftover.what == "" { // otherwise, a worker could wait forever for the lock that a buyer left
+	if r.leftover.what == "" { // a worker could otherwise wait forever for a lock that a buyer left
 		if err := j.finishWork(ctx); err != nil {
 			return "", "", err
 		}
@@ -59,13 +59,13 @@ func (j judgement) verdict(ctx context.Context) (verdict.Verdict, string, error)
 	case v == verdict.Duplicated:
 		return v, fmt.Sprintf("%d records belong to a purchase that already has a record", state.Duplicates), nil
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0 && r.conductor.Happened()[schedule.Restock]:
-		why = "after the restock, " + why // there were enough units for each later buyer
+		why = "after the restock, " + why // the restock put enough units on sale for each later buyer
 	case v == verdict.Leaked && state.Drift == 0 && e.Untold == 0:
 		v, why, err = j.askLater(ctx, v, why)
 	case (v == verdict.Inconclusive || v == verdict.Stalled) && refused >= 0 && r.buyers[refused].order.Amount <= x.spec.Stock:
 		return verdict.Stalled, fmt.Sprintf("buyer %d was told busy although no other buyer was under way", r.buyers[refused].id), nil
 	case v == verdict.Inconclusive || v == verdict.Stalled:
-		v = verdict.Holds // the run had no dead end, so a buyer gave up by itself
+		v = verdict.Holds // the run had no dead end, so a buyer gave up by itself: that is no violation
 	}
 	if who := j.cleansUp(); err == nil && v == verdict.Holds && who != "" {
 		return j.keepsNothing(ctx, who, why)
@@ -84,7 +84,7 @@ func (r *run) answers() (answers []audit.Answer, _ error) {
 		}
 		if a.Outcome == purchase.Failed && !errors.Is(b.err, purchase.ErrKeyReused) {
 			switch {
-			case errors.Is(b.err, gate.ErrRaised): // the event raised this error; only a record of the buyer is a violation
+			case errors.Is(b.err, gate.ErrRaised): // the event `raise` caused this error, which is a violation only if the buyer has a record
 			case sqlerror.Definite(b.err):
 				a.Status = http.StatusInternalServerError // the shop answers a database error with status 500
 			default:
@@ -96,8 +96,8 @@ func (r *run) answers() (answers []audit.Answer, _ error) {
 	return answers, nil
 }
 
-// underOneKey returns the violation of a schedule in which all purchases use one Idempotency-Key, or
-// "". The shop may sell at most one of them, and may answer "key reused" only after that sale.
+// underOneKey checks a schedule in which all purchases use one Idempotency-Key. It returns the violation, or "". The
+// shop may sell at most one of the purchases, and may answer "key reused" only after that sale.
 func (j judgement) underOneKey(records int64) (verdict.Verdict, string) {
 	if !j.x.spec.OneKey {
 		return "", ""
@@ -123,9 +123,9 @@ func (all buyers) leastRefused() int64 {
 	return least
 }
 
-// askLater checks units that are left although a buyer was answered "sold out", which may have been
-// true at that moment. If a late buyer cannot buy these units, they have leaked. The late buyer buys in
-// a separate run, so that the result depends on no time-out.
+// askLater checks a schedule that refused a buyer as sold out, although units are left. The answer may have been right
+// at that moment. If a late buyer cannot buy the units either, they have leaked. The late buyer buys in a separate run,
+// so the result depends on no time-out.
 func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) (verdict.Verdict, string, error) {
 	x := j.x
 	leases, err := x.servers.leases(ctx, x.clock.Now())
@@ -153,8 +153,8 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }
 
-// lateBuyer runs a buyer that asks for units after all others are done. If timeless is true, no time
-// passes in this run.
+// lateBuyer runs a buyer that asks for units after all others are done. If timeless is true, no lease expires and no
+// timer fires in this run.
 func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*buyer, error) {
 	x := j.x
 	r := x.start(ctx, []purchase.Order{{Product: x.spec.Product, Purchaser: "late-buyer", Amount: units}}, false)
@@ -164,8 +164,8 @@ func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*
 	return r.buyers[0], err
 }
 
-// cleansUp names the buyer of the schedule's only event, if that is a disconnect or a raised error.
-// After these events, the buyer's process can release its locks. For other events, cleansUp returns "".
+// cleansUp returns the name of the buyer that has hung up or raised an error, if no other event has happened; otherwise
+// "". After these two events, the buyer's process still runs and can release its locks.
 func (j judgement) cleansUp() string {
 	happened := j.r.conductor.Happened()
 	switch {
@@ -179,8 +179,8 @@ func (j judgement) cleansUp() string {
 	return ""
 }
 
-// keepsNothing checks with a late buyer whether an earlier buyer has left a lock. A lock that stays
-// until its lease expires counts as left.
+// keepsNothing lets a late buyer buy, to check whether an earlier buyer has left a lock. A lock that only its lease
+// ends counts as left.
 func (j judgement) keepsNothing(ctx context.Context, earlier, why string) (verdict.Verdict, string, error) {
 	if j.r.passing.ranOut {
 		return verdict.Stalled, "the lock of " + earlier + " stayed until its lease expired", nil
@@ -197,17 +197,17 @@ func (j judgement) keepsNothing(ctx context.Context, earlier, why string) (verdi
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }
 
-// An unjudged is a run that ends without a verdict.
+// An unjudged is a run that ends without a verdict on its schedule.
 type unjudged struct{ *run }
 
 // End implements conduct.Subject.
 func (r unjudged) End(ctx context.Context, e *schedule.Ended, err error) error {
-	r.cut = true // a strategy may leave code running
+	r.cut = true // assume that the strategy leaves code running
 	e.Pruned = true
 	return r.run.End(ctx, e, err)
 }
 
-// finishWork lets the workers of living processes finish.
+// finishWork lets the background workers finish, except those of crashed processes.
 func (j judgement) finishWork(ctx context.Context) error {
 	for _, b := range j.r.buyers {
 		worker, ok := b.strategy.(interface {

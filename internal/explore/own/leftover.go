@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A leftover finds and ends the locks and transactions that buyers left in the database after their
+// A leftover finds and ends the locks and transactions that buyers left in the database although they had their
 // answers.
 type leftover struct {
 	r    *run
-	what string // description for people; "" if there is nothing
+	what string // description for the user; "" if nothing was left
 }
 
-// look inspects the buyers' idle connections after every Buy has returned.
+// look inspects the buyers' idle connections. All calls of Buy must have returned.
 func (l *leftover) look() {
 	var whys []string
 	for _, b := range l.r.buyers {
@@ -28,8 +28,8 @@ func (l *leftover) look() {
 	l.what = strings.Join(whys, "; ")
 }
 
-// holds lists the transactions and the named lock on the buyer's idle connections. It looks several
-// times, since database/sql may still be rolling back after the end of the buyer's context.
+// holds lists the transactions and the named lock on the buyer's idle connections. It looks several times, since
+// database/sql may still be rolling back a transaction whose context has ended.
 func (b *buyer) holds() (held []string) {
 	if b.crashed {
 		return nil
@@ -54,7 +54,7 @@ func (b *buyer) holds() (held []string) {
 	return held
 }
 
-// clean gives the buyers new connections if a lock or a transaction was left on the old ones.
+// clean replaces the buyers' connections if a lock or a transaction was left on them.
 func (l *leftover) clean(ctx context.Context) error {
 	if l.what == "" {
 		return nil
@@ -77,7 +77,7 @@ func (l *leftover) reseat(ctx context.Context) (err error) {
 		if err = errors.Join(err, bad); err != nil {
 			return err
 		}
-		_ = s.close() // the error says that its connections to the database have already ended
+		_ = s.close() // an error only says that the server has already ended the connections
 		x.seats[i] = fresh
 	}
 	return err

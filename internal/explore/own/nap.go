@@ -2,9 +2,9 @@ package own
 
 import "time"
 
-// A nap is a sleep of the scheduler while it waits for the buyers. No result depends on its length.
+// A nap is a sleep of the scheduler while it waits for the buyers. Its length affects no result.
 type nap struct {
-	over  chan struct{} // receives a value at the end, even of an interrupted nap
+	over  chan struct{} // receives a value when a nap ends, even if it was interrupted
 	start func(time.Duration)
 	close func()
 }

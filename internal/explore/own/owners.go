@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/redisscript"
 )
 
-// owners tracks which buyer holds each key in Redis, and records when a buyer releases another buyer's
-// lock. Otherwise such a mistake would stay unseen in a schedule that sells correctly.
+// owners tracks which buyer holds each key in Redis, and records when a buyer releases another buyer's lock. The
+// verdict alone would not show such a mistake if the schedule sells correctly.
 type owners struct {
 	byKey   map[string]int // buyers by server and key
 	foreign bool           // a buyer has released another buyer's lock
@@ -20,7 +20,7 @@ func (w *owners) finished(o *gate.Op) {
 	}
 	key := o.Server + " " + o.Key
 	if o.Role == redisscript.Handover {
-		delete(w.byKey, key) // the holder is another buyer of the same process, and the command does not say which
+		delete(w.byKey, key) // the lock goes to another buyer of the same process, which the command does not name
 		return
 	}
 	if o.Role != redisscript.Release {

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A recorder is a conduct.Recorder that also keeps the names of random values, the last read of each
-// buyer, and the holders of locks in memory.
+// A recorder is a conduct.Recorder, which records the steps of a run. It also keeps the names of random values, the
+// last read of each buyer, and the holders of locks in memory.
 type recorder struct {
 	*conduct.Recorder[*gate.Op]
 	secrets  secrets
@@ -24,8 +24,8 @@ func newRecorder(observe bool) *recorder {
 	return &recorder{conduct.NewRecorder[*gate.Op](observe), secrets{}, map[int]string{}, map[int]bool{}}
 }
 
-// after completes a step: it reads stock and records, and adds the step to the witness. It also adds the
-// result of a command that this step has unblocked.
+// after completes a step: it reads stock and records, and adds the step to the witness. If the step unblocked another
+// command, after adds that command's result, too.
 func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	if !w.Observe {
 		return nil
@@ -55,7 +55,7 @@ func (w *recorder) after(ctx context.Context, r *run, m move) error {
 	return nil
 }
 
-// waits is the text for a command without an answer.
+// waits is the result that the witness shows for a command without an answer.
 const waits = "waits for another buyer's transaction"
 
 func (w *recorder) sent(r *run, o *gate.Op, now witness.Step, note string) {
@@ -78,7 +78,7 @@ func (w *recorder) answered(r *run, o *gate.Op, now witness.Step) {
 	w.Answered(o, now, o.TimedOut())
 }
 
-// locks notes which locks in memory were taken or released, since no command shows them.
+// locks notes which locks in memory were taken or released, because no command shows them.
 func (w *recorder) locks(r *run, now witness.Step) {
 	if !w.Observe {
 		return
@@ -93,7 +93,7 @@ func (w *recorder) locks(r *run, now witness.Step) {
 
 var lockWords = map[lockstrategy.EventKind]string{lockstrategy.Acquired: "takes the lock, in memory", lockstrategy.Released: "frees the lock"}
 
-// time records a step without a command of a buyer.
+// time records a step in which time passed, without a command of a buyer.
 func (w *recorder) time(what string) {
 	var s witness.Step
 	if n := len(w.Steps); n > 0 {

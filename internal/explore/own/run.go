@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// A run is one schedule, from the first command to the last. It implements conduct.Subject. Only the
-// run releases commands.
+// A run is one schedule, from the first command to the last. It implements conduct.Subject, and alone releases
+// commands.
 type run struct {
 	x         *Runner
 	conductor *conduct.Conductor[*gate.Op]
@@ -25,7 +25,7 @@ type run struct {
 	named     namedLocks
 	owners    owners
 	knows     knowledge
-	touched   map[string]bool // nodes to which a command was sent
+	touched   map[string]bool // Redis nodes that have received a command
 	notes     *recorder
 	leftover  leftover
 	restocked restocking
@@ -33,8 +33,8 @@ type run struct {
 	outcome sync.WaitGroup
 	deadEnd bool   // no move is possible, and a buyer has no answer
 	early   bool   // a buyer was refused, and a later buyer could buy
-	cut     bool   // not all of its goroutines ended by themselves
-	seen    string // result of the last step, if the server chose between two commands, see releasePair
+	cut     bool   // some of its goroutines did not end by themselves
+	seen    string // result of the last step, if it released two commands together, see releasePair
 }
 
 func newRun(x *Runner, buyers int, observe bool) *run {
@@ -45,12 +45,12 @@ func newRun(x *Runner, buyers int, observe bool) *run {
 	return r
 }
 
-// buy runs in the buyer's goroutine. Package standstill finds this goroutine by the name of the method.
+// buy runs in the buyer's goroutine. Package standstill finds this goroutine by the name of this method.
 func (r *run) buy(ctx context.Context, b *buyer) {
 	defer r.outcome.Done()
 	defer b.cancel(nil)
 	if r.x.spec.Shared {
-		// The schedule also decides the order in which buyers reach a lock in memory.
+		// The schedule also decides which buyer comes first to a lock in memory, so Buy begins with a step.
 		o := &gate.Op{Buyer: b.id, Server: "process", Name: "calls Buy", Text: "calls Buy"}
 		b.err = r.x.gates.Pass(o, func() error { o.Changed = true; return ctx.Err() })
 	}
@@ -95,7 +95,7 @@ func (r *run) Moves(ctx context.Context) (all []move, err error) {
 // Over implements conduct.Subject. It returns true: when Moves returns no move, the run ends without a further event.
 func (r *run) Over() bool { return true }
 
-// pass lets time pass if no buyer can move and a buyer waits. It returns false if that changed nothing.
+// pass lets time pass if no buyer can move and a buyer waits. It returns false if that changes nothing.
 func (r *run) pass(ctx context.Context) (passed bool, err error) {
 	met, err := r.knows.meets(ctx)
 	if err != nil {
@@ -165,8 +165,8 @@ func (r *run) Do(ctx context.Context, m move) error {
 	return r.notes.after(ctx, r, m)
 }
 
-// refuse calls buyers.refuse, unless another cause can explain an answer "busy": shared memory, the shop's
-// admission control, an event, or an expired lease.
+// refuse calls buyers.refuse. It returns false if something else may explain an answer "busy": shared memory, the
+// shop's admission control, an event, or an expired lease.
 func (r *run) refuse() bool {
 	if r.x.spec.Shared || r.x.spec.Front == Admission || r.passing.ranOut || len(r.conductor.Happened()) > 0 {
 		return false
@@ -209,11 +209,10 @@ func (r *run) release(o *gate.Op, how gate.Decision) error {
 	return nil
 }
 
-// releasePair releases two commands at once: the second right after the goroutine of the first has sent
-// its command.
+// releasePair releases two commands together: the second right after the goroutine of the first has sent its command.
 //
-// The server chooses which command it takes first, whether one waits, and which is the victim of a
-// deadlock, see pairCameTo.
+// The server chooses which command it executes first, whether one waits, and which is the victim of a deadlock. The
+// method buyers.pairCameTo describes the result.
 func (r *run) releasePair(ctx context.Context, m move) error {
 	m.Command.Beside, m.Second.Beside = m.Second, m.Command
 	if err := r.release(m.Command, gate.ProceedAloud); err != nil {

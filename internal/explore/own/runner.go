@@ -19,11 +19,11 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Runner implements schedule.Runner on the servers of an engine. Only one goroutine may use it.
+// A Runner implements schedule.Runner for strategies, on the servers of an engine. Only one goroutine may use it.
 type Runner struct {
 	spec     Spec
 	gates    *gate.Gates
-	seats    []*seat // connections with gates: one seat per buyer, or one for all with Spec.Shared
+	seats    []*seat // connections with gates: one seat for each buyer, or one for all with Spec.Shared
 	servers  servers
 	stock    serverstate.Stock
 	database serverstate.Database
@@ -32,11 +32,11 @@ type Runner struct {
 	clock    clock
 	nap      *nap
 
-	severalAtOnce bool // a buyer may have several commands on the way
+	severalAtOnce bool // a buyer may have several unanswered commands
 	outlives      bool // a buyer's process may continue after Buy has returned
-	stated        bool // the search can compare the states that runs reach, see prepareStates
+	stated        bool // the runner can compute states, so the search can compare them, see prepareStates
 
-	firstID int64 // id of the next record at the start of a run; 0: the same in each run
+	firstID int64 // id of the next record at the start of a run; 0: runs always begin with the same id
 
 	current atomic.Pointer[run]
 }
@@ -65,8 +65,7 @@ func New(ctx context.Context, s Spec) (*Runner, error) {
 	return x, nil
 }
 
-// Entries returns the functions that run a strategy's code in a goroutine of its own, for
-// standstill.NewGoroutines.
+// Entries returns the functions that run a strategy's code in their own goroutine, for standstill.NewGoroutines.
 func Entries() []any { return []any{(*run).buy, (*watchdogs).renew, (*Runner).start, stockRead.left} }
 
 func (x *Runner) watchServers() (err error) {
@@ -113,7 +112,7 @@ func (x *Runner) prepare(ctx context.Context) error {
 	_, worker := probe.(purchase.Worker)
 	x.outlives = worker || x.spec.Shared
 	x.severalAtOnce = x.severalAtOnce || x.outlives
-	if lock, ok := probe.(purchase.Resetter); ok { // an earlier exploration may have left the lock taken
+	if lock, ok := probe.(purchase.Resetter); ok { // an earlier exploration may have left the lock locked
 		if err := lock.Reset(ctx, x.spec.Product); err != nil {
 			return err
 		}
@@ -122,8 +121,8 @@ func (x *Runner) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareStates finds out whether the search can compare the states that runs reach. On a database
-// server, no other client may use the database, since ids must count from the same number in each run.
+// prepareStates finds out whether the runner can compute states, so that the search can merge equal ones. On a database
+// server, no other client may use the database, because each run must give its records the same ids.
 func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	x.stated = !x.database.Blocks()
 	if !x.stated && x.spec.Engine.Disposable && !x.spec.Full {
@@ -135,8 +134,8 @@ func (x *Runner) prepareStates(ctx context.Context) (err error) {
 	return err
 }
 
-// innermost returns the strategy inside all wrappers. Package standstill recognizes the strategy's
-// goroutines by its package.
+// innermost returns the strategy inside all wrappers. Package standstill recognizes the strategy's goroutines by the
+// package of this type.
 func innermost(s purchase.Strategy) purchase.Strategy {
 	if outer, ok := s.(interface{ Around() purchase.Strategy }); ok {
 		return innermost(outer.Around())
@@ -185,7 +184,7 @@ func limits(s Spec) conduct.Limits {
 	return conduct.Limits{Steps: schedule.MaxSteps, Events: s.MaxEvents, Pairs: true}
 }
 
-// oneKey is the Idempotency-Key of all purchases with Spec.OneKey.
+// oneKey is the Idempotency-Key of every purchase if Spec.OneKey is set.
 const oneKey = "one-key"
 
 func (s Spec) order(id int) purchase.Order {
@@ -198,7 +197,7 @@ func (s Spec) order(id int) purchase.Order {
 
 func buyerName(id int) string { return fmt.Sprintf("buyer-%d", id) }
 
-// attach makes a run decide when commands are released. With nil, every command passes.
+// attach lets the run r decide when commands are released. If r is nil, every command passes.
 func (x *Runner) attach(r *run) {
 	x.current.Store(r)
 	if r == nil {
@@ -208,8 +207,7 @@ func (x *Runner) attach(r *run) {
 	}
 }
 
-// start starts one buyer for each purchase. Package standstill finds the goroutines by the name of the
-// method.
+// start starts one buyer for each purchase. Package standstill finds the goroutines by the name of this method.
 func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe bool) *run {
 	r := newRun(x, len(orders), observe)
 	x.gates.PubSub.Begin()
@@ -226,7 +224,7 @@ func (x *Runner) start(ctx context.Context, orders []purchase.Order, observe boo
 		}
 		r.buyers = append(r.buyers, b)
 		r.outcome.Add(1)
-		go r.buy(ctx, b) // with outcome.Go, standstill would not find the goroutine by its first function
+		go r.buy(ctx, b) // with outcome.Go, the goroutine's first function would be another, and standstill would not find it
 	}
 	return r
 }

@@ -70,7 +70,7 @@ func closePool(db *gorm.DB) error {
 	return pool.Close()
 }
 
-// seatOf returns a buyer's connections with gates (its seat); buyer 0 stands for all buyers.
+// seatOf returns the connections of a buyer, which have gates (its seat); buyer 0 stands for all buyers.
 func (x *Runner) seatOf(buyer int) *seat {
 	if x.spec.Shared {
 		return x.seats[0]
@@ -78,8 +78,8 @@ func (x *Runner) seatOf(buyer int) *seat {
 	return x.seats[max(0, buyer-1)]
 }
 
-// kill ends a buyer's connections as the end of its process would. It returns after the server has
-// rolled back their transactions.
+// kill ends a buyer's connections, as the end of its process does. It returns after the server has rolled back their
+// transactions.
 func (x *Runner) kill(ctx context.Context, buyer int) error {
 	for _, c := range x.seatOf(buyer).connector.Open(buyer) {
 		c.Abandon()
@@ -104,7 +104,7 @@ func (x *Runner) build(buyers int) (strategies []purchase.Strategy) {
 	return strategies
 }
 
-// counters puts each buyer's strategy behind the front of the Spec. Each process has its own front.
+// counters puts each buyer's strategy behind the Spec's front. Each process has its own front.
 func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.Strategy) {
 	for i, s := range strategies {
 		if x.spec.Shared && i > 0 {
@@ -116,7 +116,7 @@ func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.S
 	return counters
 }
 
-// deps returns the dependencies of one buyer's strategy; 0 stands for all buyers.
+// deps returns what one buyer's strategy depends on, such as connections and clock; id 0 stands for all buyers.
 func (x *Runner) deps(id int) lockstrategy.Deps {
 	seat, now := x.seatOf(id), watch{&x.clock, x, id}
 	d := lockstrategy.Deps{
@@ -133,7 +133,7 @@ func (x *Runner) deps(id int) lockstrategy.Deps {
 			unlock()
 		}
 	}
-	if len(x.spec.Strategy.Needs) == 0 { // the commands of a lock on a server show its events, so they need no report
+	if len(x.spec.Strategy.Needs) == 0 { // for a lock on a server, the commands show the same events
 		d.Observe = func(ctx context.Context, e lockstrategy.Event) {
 			if r := x.current.Load(); r != nil {
 				r.inbox.observe(gate.BuyerOf(ctx, id), e.Kind)

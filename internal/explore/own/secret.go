@@ -6,25 +6,25 @@ import (
 	"strconv"
 )
 
-// secrets maps random values to their names in a witness, so that a witness always reads the same.
+// secrets maps random values to the names that replace them in a witness, so that it is the same each time.
 type secrets map[string]string
 
 const uuidOf = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 
-// secret matches random values of strategies: rand.Text, a UUID with or without a number, redsync's 16
-// bytes in base64, an own key (see ownKey), and the id of an entry in a stream.
+// secret matches the random values of strategies: rand.Text, a UUID with or without a number, redsync's 16 bytes in
+// base64, an own key (see ownKey), and the id of a stream's entry.
 var secret = regexp.MustCompile(`[A-Z2-7]{26}|` + uuidOf + `(?::[0-9]+)?|[A-Za-z0-9+/]{22}==|[a-z]+(?:-[a-z]+)*-[a-z2-7]{26}|[0-9]{13}-[0-9]+`)
 
-// aTime matches times since 1970, and remaining times near schedule.Forever, in ms.
+// aTime matches times in ms since 1970, and remaining times in ms near schedule.Forever.
 var aTime = regexp.MustCompile(`\b[0-9]{13,16}\b|\b3[56][0-9]{5}\b`)
 
-// ownKey matches an Idempotency-Key that a strategy made for a purchase without a key: a name and
-// rand.Text in lower case.
+// ownKey matches the Idempotency-Key that a strategy makes for a purchase without one: a name, and rand.Text in lower
+// case.
 var ownKey = regexp.MustCompile(`^[a-z]+(-[a-z]+)*-[a-z2-7]{26}$`)
 
-// mayHide reports whether a text can contain a secret or a long number: seven digits in a row, 22
-// letters or digits, or eight before a hyphen. Most texts contain none. Without this check, the
-// expressions took an eighth of the explorer's time.
+// mayHide reports whether a text can contain a random value or a long number: seven digits in a row, 22 letters or
+// digits, or eight before a hyphen. Most texts contain none. Without this check, the regular expressions took an eighth
+// of the explorer's time.
 func mayHide(text string) bool {
 	digits, letters := 0, 0
 	for i := range len(text) {
@@ -48,7 +48,7 @@ func mayHide(text string) bool {
 	return false
 }
 
-// readable replaces the random values in a buyer's text by their names, and times by TTL or TIME.
+// readable replaces the random values in a buyer's text by their names, and times by "TTL" or "TIME".
 func (n secrets) readable(buyer int, text string) string {
 	if !mayHide(text) {
 		return text

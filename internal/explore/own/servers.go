@@ -15,7 +15,7 @@ import (
 
 type servers []*serverstate.Redis
 
-// watch adds a server. The explorer reads it over its own connection.
+// watch adds a server and opens a connection of its own, over which the explorer reads the server's data.
 func (all *servers) watch(name string, like redis.UniversalClient) error {
 	admin, err := gate.Direct(like)
 	if err != nil {
@@ -60,7 +60,7 @@ func (all servers) touch(name string) {
 	}
 }
 
-// unheard waits until no subscription of an earlier run is left on a server.
+// unheard waits until every server has ended the subscriptions of earlier runs.
 func (all servers) unheard(ctx context.Context) error {
 	for _, s := range all {
 		if err := s.Unheard(ctx); err != nil {
@@ -70,7 +70,7 @@ func (all servers) unheard(ctx context.Context) error {
 	return nil
 }
 
-// suffix returns "-a" for the first Redlock node.
+// suffix returns the node's suffix in tokens: "-a" for the first Redlock node, "" for a server that is no such node.
 func suffix(server string) string {
 	n, err := strconv.Atoi(strings.TrimPrefix(server, "redlock-"))
 	if err != nil {

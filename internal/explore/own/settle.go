@@ -11,28 +11,28 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// resting waits for the standstill: every buyer waits at its gate, is blocked, or is done.
+// resting waits until every buyer waits at its gate, is blocked, or is done.
 type resting struct {
 	r             *run
-	severalAtOnce bool // a buyer may have several commands on the way
-	messages      int  // Pub/Sub messages before this step; if another comes, a waiting buyer may continue
+	severalAtOnce bool // a buyer may have several unanswered commands
+	messages      int  // number of Pub/Sub messages before this step; another message may wake a waiting buyer
 	unblocks      bool // a command of this step may end another buyer's wait in the database
 }
 
-// looksAtOnce is how many times await asks the server before its first sleep, if commands probably wait.
-// The first question can reach the server before a statement that was sent earlier.
+// looksAtOnce is how many times await asks the server before its first sleep, if the commands probably wait. One
+// question is not enough: it can reach the server before a statement that was sent earlier.
 const looksAtOnce = 3
 
-// The scheduler's first sleep lasts firstNap. Each further sleep is twice as long, up to longestNap. A
-// report of a buyer ends a sleep early. So a long sleep only delays the moment at which the scheduler
+// While the buyers run, the scheduler sleeps, first for firstNap. Each further sleep is twice as long, up to
+// longestNap. A buyer's report ends a sleep early. So a long sleep only delays the moment at which the scheduler
 // notices that a buyer waits.
 const (
 	firstNap   = 50 * time.Microsecond
 	longestNap = 5 * time.Millisecond
 )
 
-// napsOfACommand is the number of sleeps before await asks the server, if commands probably do not wait.
-// Most commands end during these sleeps, and asking costs the server as much as a command.
+// napsOfACommand is the number of sleeps before await asks the server, if the commands probably do not wait. Most
+// commands end during these sleeps, and a question costs the server as much as a command.
 const napsOfACommand = 5
 
 func (s *resting) await(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (s *resting) await(ctx context.Context) error {
 		if likely {
 			runtime.Gosched() // lets the buyer's goroutine send its command
 		}
-		if likely || tries >= s.patience() { // without a report, a buyer may be waiting
+		if likely || tries >= s.patience() { // a buyer may be waiting without having reported it
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (s *resting) await(ctx context.Context) error {
 	}
 }
 
-// begin resets the facts that the next step may change.
+// begin forgets what the next step may change.
 func (s *resting) begin() {
 	messages := s.r.x.gates.PubSub.Count()
 	for _, b := range s.r.buyers {
@@ -101,8 +101,8 @@ func (s *resting) patience() int {
 	return 1
 }
 
-// mayWait reports whether each unanswered command may need a lock that another buyer holds. Then await
-// asks the server at once which commands wait.
+// mayWait reports whether each unanswered command may wait for a lock of another buyer. Then await asks the server at
+// once which commands wait.
 func (s *resting) mayWait() bool {
 	flying := 0
 	for _, b := range s.r.buyers {
@@ -117,9 +117,8 @@ func (s *resting) mayWait() bool {
 	return flying > 0 && s.r.x.database.Blocks()
 }
 
-// standing reports whether every buyer waits or is done. If a buyer can have several unanswered
-// commands, standing also asks standstill.Goroutines. Then it checks again whether a command has
-// reached a gate.
+// standing reports whether every buyer waits or is done. If a buyer can have several unanswered commands, standing also
+// asks package standstill. Then it checks again whether a command has reached a gate.
 func (s *resting) standing() bool {
 	switch {
 	case !s.settled():
@@ -133,8 +132,8 @@ func (s *resting) standing() bool {
 	return true
 }
 
-// background reports whether a buyer may still have several commands on the way. The second command is a
-// renewal, the end of a transaction whose context has ended, or the clean-up after the buyer hung up.
+// background reports whether a buyer may still have a second unanswered command. That command is a renewal, the end of
+// a transaction whose context has ended, or part of the clean-up after the buyer hung up.
 func (s *resting) background() bool {
 	for _, b := range s.r.buyers {
 		if b.gone {
@@ -149,7 +148,7 @@ func (s *resting) background() bool {
 	return false
 }
 
-// settled reports whether every buyer waits or is done, according to the gates' reports.
+// settled reports whether every buyer waits or is done, according to the reports of the gates.
 func (s *resting) settled() bool {
 	for _, b := range s.r.buyers {
 		switch {
@@ -162,9 +161,8 @@ func (s *resting) settled() bool {
 	return true
 }
 
-// still reports whether no strategy can continue by itself and no message is on its way. It checks the
-// messages before and after the goroutines, since a message that arrives in between may have woken a
-// goroutine.
+// still reports whether no strategy can continue by itself and no message is in transit. It compares the messages
+// before and after it inspects the goroutines, since a message that arrives in between may wake a goroutine.
 func (s *resting) still() bool {
 	x := s.r.x
 	before, moment := x.gates.PubSub.Quiet()
@@ -198,9 +196,8 @@ func (s *resting) look(ctx context.Context) error {
 	return nil
 }
 
-// block records that all buyers with an unanswered command wait in the database. If a single one of
-// these commands does not wait, block records nothing, since that command may be about to unblock
-// another.
+// block records that all buyers with an unanswered command wait in the database. If even one of these commands does not
+// wait, block records nothing, because that command may be about to unblock another.
 func (s *resting) block(waiting map[int64]bool) {
 	if s.r.named.owed || len(s.r.inbox.reports) > 0 {
 		return

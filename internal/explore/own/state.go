@@ -18,13 +18,13 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A memory is a hash of all input of a process, in order: answers, messages, fired timers, times.
-// Nothing else decides the behaviour of its code (docs/design/explorer.md). So in two runs with the
-// same memory, the process is in the same state. Several goroutines may use it.
+// A memory is a hash of all input of a process, in order: answers, messages, fired timers, times. Nothing else decides
+// what its code does. So in two runs with equal memories, the process is in the same state. Several goroutines may use
+// a memory.
 type memory struct {
 	mu    sync.Mutex
 	sum   [sha256.Size]byte
-	ahead int64 // the value of clock.ahead when the process last read its clock
+	ahead int64 // clock.ahead when the process last read its clock
 }
 
 func (m *memory) hear(what string) {
@@ -33,7 +33,7 @@ func (m *memory) hear(what string) {
 	m.sum = sha256.Sum256(append(m.sum[:], what...))
 }
 
-// see adds the clock's time to the memory if the time has changed.
+// see adds the clock's time to the memory if the time has changed since the process last read it.
 func (m *memory) see(ahead int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,16 +61,16 @@ func newMemories(buyers int, shared bool) (all []*memory) {
 	return all
 }
 
-// A knowledge computes the State of a run, from the memories of the buyers' processes, the committed
-// data and the histories of the open transactions. Two runs with equal States are in the same state.
+// A knowledge computes the State of a run: from the memories of the buyers' processes, the committed data, and the
+// histories of the open transactions. Two runs with equal States are in the same state.
 type knowledge struct {
 	r            *run
-	names        secrets // names of the random values
+	names        secrets // the names that replace random values
 	memories     []*memory
 	books        books
-	commits      int // number of committed transactions with writes
+	commits      int // number of transactions that wrote and committed
 	transactions transactions
-	told         bool // the last step delivered messages, or time passed after it
+	told         bool // the last step delivered a message, or time has passed since
 }
 
 func newKnowledge(r *run, buyers int) knowledge {
@@ -79,12 +79,12 @@ func newKnowledge(r *run, buyers int) knowledge {
 
 // books are the committed stock and records of the product.
 type books struct {
-	known bool // text and ids are current
+	known bool // text and ids are up to date
 	text  string
 	ids   []int64
 }
 
-// exactly returns a text for a step. It contains everything that other buyers can notice of the step.
+// exactly returns a text for a step. The text contains everything that other buyers can notice of the step.
 func (k *knowledge) exactly(m move) string {
 	if m.Command == nil {
 		return m.Token
@@ -92,8 +92,7 @@ func (k *knowledge) exactly(m move) string {
 	return fmt.Sprintf("%s %s: %s", m.Token, k.exactOf(m.Command, m.Buyer, m.Command.Text), k.exactOf(m.Command, m.Buyer, m.Command.Whole()))
 }
 
-// remember adds a command's answer to the memory of its sender. The command itself need not be added,
-// since the memory determines it.
+// remember adds a command's answer to the memory of its sender. It leaves out the command, which the memory determines.
 func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	if !k.r.x.Stated() {
 		return
@@ -106,8 +105,8 @@ func (k *knowledge) remember(b *buyer, o *gate.Op) {
 	}
 }
 
-// heard adds the messages of a step to the memories of the listeners. It also records the view of each
-// transaction that has begun to read.
+// heard adds the messages of a step to the memories of the processes that received them. It also records the view of
+// each transaction that has begun to read.
 func (k *knowledge) heard(ctx context.Context, step string) error {
 	heard := k.r.x.gates.PubSub.Heard()
 	k.told = k.told || len(heard) > 0
@@ -131,8 +130,8 @@ func (k *knowledge) heard(ctx context.Context, step string) error {
 	return nil
 }
 
-// A view is the snapshot that a transaction reads from. After other transactions have committed, the
-// server may refuse the transaction's writes.
+// A view is the snapshot from which a transaction reads. If other transactions have committed since, the server may
+// refuse the transaction's writes.
 type view struct {
 	text    string
 	commits int // number of commits before the snapshot
@@ -147,8 +146,8 @@ func (k *knowledge) readBooks(ctx context.Context) (err error) {
 	return err
 }
 
-// state implements schedule.Point.State. It hashes the committed data on the servers, the memory of
-// each process, and the explorer's own records about the run.
+// state implements schedule.Point.State. It hashes the committed data on the servers, the memory of each process, and
+// the explorer's own records about the run.
 func (k *knowledge) state(ctx context.Context) (schedule.State, error) {
 	if err := k.readBooks(ctx); err != nil {
 		return schedule.State{}, err
@@ -193,7 +192,7 @@ func (k *knowledge) stateOf(b *buyer) string {
 	for _, server := range slices.Sorted(maps.Keys(b.asks)) {
 		fmt.Fprintf(&s, " %s %t", server, b.changes[server] != b.asks[server])
 	}
-	for _, server := range slices.Sorted(maps.Keys(b.watches)) { // after a change, EXEC returns nil even if the value is the old one again
+	for _, server := range slices.Sorted(maps.Keys(b.watches)) { // if the key was written, EXEC returns nil, even if its value is the same again
 		for _, changes := range b.watches[server] {
 			fmt.Fprintf(&s, " watches %s %t", server, b.changes[server] != changes)
 		}
@@ -213,23 +212,23 @@ func (k *knowledge) stateOf(b *buyer) string {
 	return s.String()
 }
 
-// ended reports whether the buyer's process certainly sends no more commands. It returns false for a
-// process with a worker or with other buyers.
+// ended reports whether the buyer's process certainly sends no more commands. It returns false if the process has a
+// worker or other buyers.
 func (k *knowledge) ended(b *buyer) bool {
 	return !b.unfinished() && !k.r.x.outlives && len(k.r.dogs.armed(b)) == 0 && len(b.views) == 0
 }
 
-// number matches a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. It also
-// matches a whole lock holder's name, UUID:digits, so that exact does not take the digits for a time.
+// number matches a time since 1970 in ms or µs, or the id of a record, see serverstate.FirstID. It also matches the
+// whole name of a lock holder, UUID:digits, so that the method exact does not take the digits for a time.
 var number = regexp.MustCompile(uuidOf + `:[0-9]+|\b(?:[0-9]{16}|[0-9]{13}|[0-9]{11})\b(?:-[0-9]+)?`)
 
-// timeLeft matches a number that may be the remaining time of a lease, in ms. Like the variable number,
-// it also matches a whole lock holder's name.
+// timeLeft matches a number that may be the remaining time of a lease, in ms. Like number, it also matches the whole
+// name of a lock holder.
 var timeLeft = regexp.MustCompile(uuidOf + `:[0-9]+|\b[1-3][0-9]{6}\b`)
 
-// exactOf calls exact for the text of a command or of its answer. An answer of a lock server may contain
-// the remaining time of a lease, which depends on the speed of the run. Events let a third of a lease
-// pass at a time. So exactOf rounds up a number just below one, two or three thirds of schedule.Forever.
+// exactOf calls exact for the text of a command or of its answer. An answer of a lock server may contain the remaining
+// time of a lease, which depends on the speed of the run. In events, a third of a lease passes at a time. So exactOf
+// rounds up a number that is just below one, two or three thirds of schedule.Forever.
 func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
 	if o.Server != gate.SQL && mayHide(text) {
 		text = timeLeft.ReplaceAllStringFunc(text, func(value string) string {
@@ -248,8 +247,8 @@ func (k *knowledge) exactOf(o *gate.Op, buyer int, text string) string {
 // longestRun is longer than any run, even on a slow machine.
 const longestRun = 100 * time.Second
 
-// exact rewrites a text so that it is equal in all runs that reach this state. Random values become
-// names, times count from the start of the schedule, and ids count from the first id.
+// exact rewrites a text so that it is equal in all runs that reach the same state. Names replace random values. Times
+// count from the start of the schedule, and ids from the first id.
 func (k *knowledge) exact(buyer int, text string) string {
 	if !mayHide(text) {
 		return text
@@ -257,7 +256,7 @@ func (k *knowledge) exact(buyer int, text string) string {
 	text = number.ReplaceAllStringFunc(text, func(value string) string {
 		n, err := strconv.ParseInt(value, 10, 64)
 		switch {
-		case err != nil: // the id of a stream's entry, or a UUID with a number
+		case err != nil: // not a number: the id of a stream's entry, or a UUID followed by a number
 		case len(value) == 11:
 			if id := n - k.r.x.firstID; k.r.x.firstID > 0 && id >= 0 && id < serverstate.FirstID {
 				return fmt.Sprintf("#%d", id)

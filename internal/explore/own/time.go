@@ -8,17 +8,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/serverstate"
 )
 
-// passing controls the time that passes when no buyer can move.
+// passing makes time pass when no buyer can move.
 type passing struct {
 	r       *run
 	phase   phase
-	renewed bool // the leases have aged, and the living watchdogs have renewed
-	woken   bool // buyers that wait for a message have polled again by themselves
+	renewed bool // the leases have aged, and the watchdogs of living buyers have renewed theirs
+	woken   bool // the buyers that wait for a message have polled once by themselves
 	ranOut  bool // a lease has expired
 	stopped bool // no time passes in this run
 }
 
-// A phase is the next effect of passing time. After a buyer has moved, the first phase comes again.
+// A phase is the next effect of passing time. When a buyer makes progress, the first phase comes next again.
 type phase int
 
 const (
@@ -27,12 +27,11 @@ const (
 	over                  // last, the timers of waiting buyers fire
 )
 
-// time makes time pass, and returns the effect in words. If it returns false, nothing changed, so a
-// waiting buyer waits forever.
+// time makes time pass, and returns the effect in words. If it returns false, nothing changed, so a waiting buyer would
+// wait forever.
 //
-// First, all leases age by a third of their TTL, and living watchdogs renew their lease. If still no buyer
-// can move, the leases that were not renewed expire. So a lease does not expire while its holder's
-// watchdog lives.
+// First, all leases age by a third of their TTL, and the watchdogs of living buyers renew theirs. If still no buyer can
+// move, the leases that were not renewed expire. So a lease does not expire while its holder's watchdog lives.
 func (p *passing) time(ctx context.Context) (happened string, passed bool, err error) {
 	if p.stopped {
 		return "", false, nil
@@ -65,7 +64,7 @@ func (p *passing) time(ctx context.Context) (happened string, passed bool, err e
 	if p.woken {
 		return "", false, nil
 	}
-	p.woken = true // only once: a buyer that then still gets no lock waits forever
+	p.woken = true // only once: a buyer that gets no lock even now waits forever
 	keys, err := p.wakeAll(ctx)
 	return ranOut(keys), len(keys) > 0, err
 }
@@ -87,8 +86,8 @@ func (p *passing) age(ctx context.Context) error {
 	return nil
 }
 
-// wakeAll wakes all buyers that wait for a lock, and returns these locks. It includes locks that no
-// longer exist, since their waiting buyers poll when the lease would have ended.
+// wakeAll wakes all buyers that wait for a lock, and returns these locks. Some of them may no longer exist, but their
+// waiting buyers still poll at the time at which the lease would have ended.
 func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	for _, s := range p.r.x.servers {
 		for _, key := range s.Keys() {
@@ -104,15 +103,15 @@ func (p *passing) wakeAll(ctx context.Context) (waited []string, _ error) {
 	return waited, nil
 }
 
-// wake acts as the timer of a buyer that polls when the lease should have ended.
+// wake acts like the timer of a waiting buyer, which polls when the lease should have ended.
 func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (listeners int, err error) {
 	listeners, err = s.Notify(ctx, key)
 	p.r.x.gates.PubSub.Notified(listeners)
 	return listeners, err
 }
 
-// expire makes every lease expire. If spare is true, it leaves out leases that a watchdog has renewed
-// since the last call of the method age.
+// expire makes every lease expire. If spare is true, it spares the leases that a watchdog has renewed since the last
+// call of the method age.
 func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
 	r := p.r
 	leases, err := r.x.servers.leases(ctx, r.x.clock.Now())
@@ -136,7 +135,7 @@ func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ erro
 		if err := l.End(ctx); err != nil {
 			return nil, err
 		}
-		// A buyer that waits for a message also polls by itself when the lease must be over.
+		// A buyer that waits for a message has a timer, too: it polls when the lease should have ended.
 		if _, err := p.wake(ctx, l.Server, l.Key); err != nil {
 			return nil, err
 		}

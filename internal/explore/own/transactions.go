@@ -12,31 +12,30 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// If statements wait in the server, the committed data and the buyers' knowledge do not determine the
-// continuation. It also depends on the locks, writes and views of open transactions, and on the queues
-// in which buyers wait. No server reports all of that, but the statements of the transactions and
-// their order determine it. So each transaction has a history: a hash of its statements, each with the
-// committed data and the histories of all open transactions at that time. Two runs with equal histories
-// have the same locks, writes, views and queues.
+// To merge equal states, the search must recognize them. If statements wait in the server, the committed data and what
+// the buyers have read do not determine the rest. The locks, writes and views of open transactions and the queues
+// matter, too. No server reports all of that, but the transactions' statements and their order determine it. So each
+// transaction has a history: a hash of its statements, each with the committed data and the histories of all open
+// transactions at that time. Two runs with equal histories have the same locks, writes, views and queues.
 //
-// The reverse does not hold. If two transactions lock different rows, the order of these locks changes
-// their histories, although the rows are the same. So the search runs both orders. The states become
-// equal again when both transactions have ended.
+// The reverse does not hold. If two transactions lock different rows, the order of these locks changes their histories,
+// although the locks are the same. So the search runs both orders. When both transactions have ended, the states are
+// equal again.
 
-// transactions holds the open transactions, the transactions with an unanswered statement, and the
-// lasting effects of ended ones. Only a run on a database with states and queues uses it.
+// transactions holds the open transactions, those with an unanswered statement, and the lasting effects of ended ones.
+// It is used only on a database where statements wait and states can be computed.
 type transactions struct {
 	histories map[*gate.Conn]*history
-	inserted  map[string]int    // number of INSERTs by name, including those rolled back, since they have used ids, too
-	order     [sha256.Size]byte // hash of all steps
-	every     bool              // the state includes order, since the histories do not cover all locks or views
+	inserted  map[string]int    // number of INSERTs by name, including those rolled back, because they use up ids
+	order     [sha256.Size]byte // hash of all steps so far
+	every     bool              // include order in the state, since the histories do not cover all locks or views
 }
 
-// A history is a hash of the statements of one transaction, each with the data and open transactions
-// that it met.
+// A history is a hash of the statements of one transaction. Each statement is hashed with the data and the open
+// transactions that it met.
 type history struct {
 	sum     [sha256.Size]byte
-	reads   bool // it has read without locking, which fixes its snapshot
+	reads   bool // it has read without a lock, so its snapshot is fixed
 	waiting bool // its statement waits
 }
 
@@ -48,7 +47,7 @@ func newTransactions() transactions {
 
 func (k *knowledge) lined() bool { return k.r.x.Stated() && k.r.x.database.Blocks() }
 
-// all returns the histories, in an order that is the same in every run that reaches this state.
+// all returns the histories in a fixed order, so equal states give equal texts.
 func (t *transactions) all() string {
 	var sums []string
 	for c, h := range t.histories {
@@ -67,14 +66,14 @@ func (t *transactions) state() string {
 	return fmt.Sprintf("%s\n%v\n%s", t.all(), t.inserted, order)
 }
 
-// A meeting is the data and the open transactions that a step finds.
+// A meeting is what a step finds: the data and the open transactions.
 type meeting struct {
 	committed string // stock and records
 	open      string // histories
 	commits   int    // number of commits before the step
 }
 
-// String returns the part of the meeting that belongs to a history.
+// String returns the meeting without commits, as it enters a history.
 func (m meeting) String() string { return m.committed + "\n" + m.open }
 
 // meets returns the meeting of the next step.
@@ -105,9 +104,9 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 		}
 	}
 	for c, h := range t.histories {
-		if h.waiting && !flying[c] { // the statement was granted its lock, or was given up
+		if h.waiting && !flying[c] { // the statement has got its lock, or its wait was given up
 			h.add("went on by", step, met.String())
-			k.told = true // the buyer receives the result now, at a moment that its memory alone does not determine
+			k.told = true // the buyer receives the result now, and its memory alone does not determine this moment
 		}
 		h.waiting = flying[c]
 	}
@@ -115,12 +114,12 @@ func (k *knowledge) transacted(o *gate.Op, step string, met meeting) {
 	if k.commits == met.commits {
 		return
 	}
-	for _, h := range t.histories { // the server may refuse the transaction's writes to rows that others have written
+	for _, h := range t.histories { // a commit changed rows, and the server may refuse to let other transactions write these rows
 		h.add(append([]string{"beside"}, gone...)...)
 	}
 }
 
-// did records a statement. A BEGIN is not recorded, since it takes no lock.
+// did records a statement. It does not record a BEGIN, which takes no lock.
 func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	upper := strings.ToUpper(o.Name)
 	beyond := strings.Contains(upper, "_LOCK(") && !strings.Contains(upper, "XACT_LOCK(") // the lock belongs to the connection, not to the transaction
@@ -129,7 +128,7 @@ func (t *transactions) did(o *gate.Op, step string, met meeting) {
 	if strings.Contains(upper, "INSERT ") || strings.Contains(upper, "REPLACE ") {
 		used = fmt.Sprint(t.inserted) // the earlier INSERTs determine the id of this one, even while it waits
 		if t.inserted[o.Name]++; o.Err != nil {
-			t.inserted[o.Name+": refused"]++ // a refused INSERT may have used no id
+			t.inserted[o.Name+": refused"]++ // a refused INSERT may or may not have used an id
 		}
 	}
 	if o.Effect == schedule.Local || o.Controls {

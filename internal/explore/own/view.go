@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// An onlooker shows a run to people and changes nothing.
+// An onlooker shows a run to the user who chooses the steps. It changes nothing.
 type onlooker struct{ *run }
 
 // view implements schedule.Point.View.
@@ -21,7 +21,7 @@ func (r onlooker) view(ctx context.Context, moves []move) (v schedule.View, err 
 	}
 	v.Stock, v.Records, v.Sold = state.Leftover, state.Records, state.UnitsSold
 	v.Steps = slices.Clone(r.notes.Steps)
-	names := maps.Clone(r.notes.secrets) // a view must not change the names in the witness
+	names := maps.Clone(r.notes.secrets) // a copy, since a view must not change the names that the witness uses
 	for _, b := range r.buyers {
 		v.Buyers = append(v.Buyers, r.standing(b, names))
 	}
@@ -61,7 +61,7 @@ func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	return s
 }
 
-// waits describes what a blocked buyer waits for, and lists the buyers that hold it up.
+// waits describes what a blocked buyer waits for, and lists the buyers that hold it.
 func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
 		return "", nil

@@ -15,20 +15,21 @@ type watchdogs struct {
 	timers []*timer
 }
 
-// A timer belongs to a watchdog. The schedule decides when it fires: as an event, or when time passes.
+// A timer belongs to a watchdog, which renews a buyer's lease. The schedule decides when the timer fires: as an event,
+// or when time passes.
 type timer struct {
 	buyer int
 	renew func()
 	armed atomic.Bool
 }
 
-// Reset implements rlock.Timer. The duration does not matter.
+// Reset implements rlock.Timer. It ignores the duration, since the schedule decides when the timer fires.
 func (t *timer) Reset(time.Duration) bool { return t.armed.Swap(true) }
 
 // Stop implements rlock.Timer.
 func (t *timer) Stop() bool { return t.armed.Swap(false) }
 
-// renewal implements lockstrategy.Deps.Renewal for one buyer; 0 stands for all.
+// renewal implements lockstrategy.Deps.Renewal for one buyer; id 0 stands for all buyers.
 func (x *Runner) renewal(id int) func(context.Context, time.Duration, func(context.Context)) rlock.Timer {
 	return func(ctx context.Context, _ time.Duration, renew func(context.Context)) rlock.Timer {
 		t := &timer{buyer: gate.BuyerOf(ctx, id), renew: func() { renew(gate.Background(context.WithoutCancel(ctx))) }}
@@ -58,8 +59,8 @@ func (w *watchdogs) armed(b *buyer) (armed []*timer) {
 	return armed
 }
 
-// fire lets timers fire. Their commands then wait at the gate together with the buyer's own command.
-// From then on, a buyer may have several commands on the way.
+// fire lets timers fire. Their commands then wait at the gate together with the buyer's own command. From then on, a
+// buyer may have several unanswered commands.
 func (r *run) fire(timers []*timer) {
 	r.rest.severalAtOnce = true
 	for _, t := range timers {
@@ -70,6 +71,5 @@ func (r *run) fire(timers []*timer) {
 	}
 }
 
-// renew runs in a goroutine of its own. Package standstill finds this goroutine by the name of the
-// method.
+// renew runs in a goroutine of its own. Package standstill finds this goroutine by the name of this method.
 func (*watchdogs) renew(t *timer) { t.renew() }

@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// Check resets the state, checks that no rule is broken before a buyer comes, and runs each buyer alone.
+// Check resets the state, checks that no rule is broken before a buyer comes, and then runs each buyer alone.
 func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	servers, own := x.programs.Servers, x.programs.Gates.OwnTraffic
 	c.Servers = servers.Versions()
@@ -56,7 +56,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 	}()
 	if x.byRows() {
 		if x.learned.catalog, err = rows.Read(ctx, servers.SQL("postgres"), x.programs.App.Never); err != nil {
-			x.learned.catalog = nil // the user may have no right to read the catalog; the search then uses no footprints
+			x.learned.catalog = nil // the user may have no right to read the catalog; then the search cannot tell which rows a command uses
 		}
 	}
 	steps, check := 0, checker{x}
@@ -69,7 +69,7 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 			return c, err
 		}
 		c.Buyers = append(c.Buyers, alone)
-		steps += len(alone.Commands) + 1 // plus 1 for the request
+		steps += len(alone.Commands) + 1 // plus 1, since sending the request is a step, too
 	}
 	x.steps = retry.StepLimit(steps)
 	if steps <= longProgram && !x.anyOrder() {
@@ -105,9 +105,9 @@ func (x *Runner) Check(ctx context.Context) (c Check, err error) {
 
 type checker struct{ *Runner }
 
-// compare runs the buyer again, and learns which values of its commands and answers differ. Only runs with the
-// same commands can be compared, and a run may differ, for example when a cache is refreshed. So compare repeats
-// the run up to mostComparisons times, until two runs have the same commands.
+// compare runs the buyer again, and learns which values of its commands and answers differ. It can compare only runs
+// with the same commands. A run may have others, for example when a cache is refreshed. So compare runs the buyer up to
+// mostComparisons times, until two runs have the same commands.
 func (x checker) compare(ctx context.Context, first *Alone) error {
 	before := []Alone{*first}
 	for len(before) <= mostComparisons && first.Why == "" {
@@ -120,7 +120,7 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 		}
 		before = append(before, again)
 	}
-	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the usual commands again, now with names for these values
+	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the buyer's usual commands again, now with names in place of these values
 		_, err := x.alone(ctx, first.Buyer)
 		return err
 	}
@@ -129,8 +129,8 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 
 const mostComparisons = 3
 
-// compared learns which values differ between the runs one and other of a buyer, and adds their commands to
-// first.Varies. It returns false, and learns nothing, if the runs have different commands.
+// compared learns which values differ between the runs one and other of a buyer. It adds the commands that contain them
+// to first.Varies. If the runs have different commands, it returns false and learns nothing.
 func (x checker) compared(first *Alone, one, other Alone) bool {
 	same := func(a, b exchange) bool {
 		return a.server == b.server && naming.PlaceOf(a.command, "") == naming.PlaceOf(b.command, "")
@@ -232,7 +232,7 @@ func (x checker) inTurn(ctx context.Context, order []int, onAnswer func(a *Alone
 	return nil
 }
 
-// through runs one buyer step by step. It calls judge once the buyer is answered and the program is idle.
+// through runs one buyer step by step. When the buyer is answered and the program is idle, it calls judge.
 func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply client.Reply, failed error) error) (a Alone, err error) {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return a, err
@@ -281,11 +281,11 @@ func (x checker) through(ctx context.Context, id int, judge func(a *Alone, reply
 	return a, errors.Join(err, r.clearing.Finish(ctx, err != nil || !answered))
 }
 
-// An alone is a conduct.Subject that runs one buyer without events.
+// An alone is a conduct.Subject that runs one buyer, without events.
 type alone struct {
 	*run
 	id   int
-	most *int // maximum number of commands that could be at the servers at once
+	most *int // maximum number of this buyer's commands that could be at the servers at once
 }
 
 // Begin implements conduct.Subject.
@@ -322,20 +322,20 @@ func (a alone) End(_ context.Context, e *schedule.Ended, err error) error {
 	return err
 }
 
-// longProgram is a limit for the total number of steps that the buyers take, each alone. Above this limit, the search
-// uses footprints, see package rows. Shorter searches are complete without footprints, unless the buyers send parallel
-// commands.
+// longProgram is a limit for the total number of steps that the buyers take when each runs alone. Above this limit, the
+// search needs footprints: lists of the rows that each command uses (package rows). Shorter searches are complete
+// without footprints, unless the buyers send parallel commands.
 const longProgram = 100
 
-// byRows reports whether the search may use footprints, see package rows. Footprints do not describe transactions with
-// ignored commands.
+// byRows reports whether the search may use footprints, the lists of rows that commands use (package rows). A footprint
+// does not describe a transaction that contains ignored commands.
 func (x *Runner) byRows() bool { return x.plain() && !x.guard.on() }
 
-// anyOrder reports whether the search may leave out orders of one buyer's parallel commands, see schedule.Choice.AnyOrder.
+// anyOrder reports whether the search may leave out orders of one buyer's parallel commands (`answers: accepted`).
 func (x *Runner) anyOrder() bool { return x.plain() && x.programs.App.AnyOrder }
 
-// plain reports whether each buyer has its own instance, and each step is a command. Otherwise, events may happen, or
-// statements may be held inside the server.
+// plain reports whether each buyer has its own instance and each step is a whole command: no events, no statements held
+// inside the server.
 func (x *Runner) plain() bool {
 	return !x.programs.Instances.Shared() && !x.spec.Overlap && len(x.spec.Events) == 0
 }

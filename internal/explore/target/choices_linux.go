@@ -19,13 +19,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// mayMeet reports whether the moves belong to two buyers, and the command of other may change rows that the command of
-// m reads. Without gates, the server could run both commands at once.
+// mayMeet reports whether two moves belong to different buyers, and other's command may change rows that m's command
+// reads. Without gates, the server could run both commands at once.
 func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
 
-// mayCross reports whether two buyers' commands may deadlock with each other while both are executed.
+// mayCross reports whether the commands of two buyers may deadlock while the server executes both.
 func (r *choices) mayCross(m, other move) bool {
 	return other.Command != nil && m.Effect == schedule.Writes && other.Effect == schedule.Writes && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Crosses(m.Command, other.Command)
 }
@@ -33,7 +33,7 @@ func (r *choices) mayCross(m, other move) bool {
 type choices struct {
 	app       *app.App
 	instances *instance.Instances
-	filled    func(buyer int) app.Request // returns the buyer's request, with values from the requests of `before`
+	filled    func(buyer int) app.Request // returns a buyer's request, with values from the answers to the requests of `before`
 	code      backend.Catalogs
 	table     *gates.Table
 	buyers    *client.Buyers
@@ -42,21 +42,20 @@ type choices struct {
 	polling   *retry.Polling
 	snapshot  snapshots
 	splitting *splitting
-	anyOrder  bool // see schedule.Choice.AnyOrder
+	anyOrder  bool // see Runner.anyOrder
 	rows      *rows.Tracker
 	waits     rest.Waits
 
-	coming  []*client.Buyer // buyers that have not sent a request; with a shared instance, sending is a step
+	coming  []*client.Buyer // buyers that have not sent their request; in a shared instance, sending is a step
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
-	held    bool            // the last moves leave out a command that would only repeat a futile retry
+	held    bool            // the last moves leave out a command that would only repeat a futile retry (it changes nothing)
 	waiter  int             // the buyer of the command left out
 	divided []string        // commands between whose read and write another buyer could write
 
 	holdable bool // --overlap would divide one of these commands into two steps
 }
 
-// divides records each command that reads and writes, if another buyer's move could come between its read and its
-// write.
+// divides records each command that reads and then writes, if another buyer's write could come in between.
 func (r *choices) divides(all []move) {
 	for _, m := range all {
 		if m.Command == nil {
@@ -69,15 +68,15 @@ func (r *choices) divides(all []move) {
 	}
 }
 
-// judged reports whether a command may change a table that a rule of `never` names. The search first tries to
-// schedule other buyers right before such a command.
+// judged reports whether a command may change a table that a rule of `never` names. The search first tries schedules in
+// which another buyer moves right before such a command.
 func (r *choices) judged(o *gates.Op) bool {
 	dialect, sql := effect.DialectOf(o.Conn().Protocol)
 	return o.Alters && sql && slices.ContainsFunc(effect.Relations(o.Text, dialect), func(name string) bool { return r.app.RuleOn(name) != "" })
 }
 
 // ready returns the current moves. If every buyer polls or waits in a server, the moves are the time-outs of waits. If
-// there are none either, the moves are the retries of the polling buyers.
+// no wait has a time-out, the moves are the retries of the polling buyers.
 func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
 	held := slices.DeleteFunc(slices.Concat(now.Held, now.Uncommitted), isLate)
@@ -99,7 +98,7 @@ func (r *choices) ready() (all []move, _ error) {
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.Name, m.Command.Effect, r.instances.Shared(), r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
 			m.AnyOrder = r.anyOrder && !m.Command.Timed
-			if !m.Command.Timed { // the steps alone do not decide when the command of a timer arrives
+			if !m.Command.Timed { // when a timer's command arrives does not depend on the steps alone, so it has no footprint
 				m.Footprint = m.Command.Usage.Now
 			}
 			if m.Command.Executed {
@@ -143,8 +142,8 @@ func (r *choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// letter gives each new command the first free letter of its buyer. With anyOrder, a command keeps its token while the
-// buyer's other commands come and go. So the search recognizes the command.
+// letter gives each new command the first free letter of its buyer. With anyOrder, the command keeps this letter in its
+// token while the buyer's other commands come and go, so the search recognizes the command.
 func (r *choices) letter(commands []*gates.Op) {
 	if !r.anyOrder {
 		return
@@ -162,8 +161,8 @@ func (r *choices) letter(commands []*gates.Op) {
 }
 
 // expiring returns the waits in the servers that may time out when no other buyer can move. Any of them may end first.
-// It returns the waits that have already ended several times without a change separately (again). A wait to which the
-// program has set no limit, such as a wait for a row, is in neither list: only the server's own time-out would end it.
+// Waits that have already ended several times without a change are in a separate list (again). Without a limit set by
+// the program, as in a wait for a row, a wait is in neither list: only the server's own time-out would end it.
 func (r *choices) expiring() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })
 	for _, b := range r.buyers.All {
@@ -185,17 +184,17 @@ func (r *choices) expiring() (over, again []move, _ error) {
 	return over, again, nil
 }
 
-// endWait ends a wait in a server, like a time-out.
+// endWait ends a command's wait in a server, as a time-out does.
 func (r *choices) endWait(ctx context.Context, o *gates.Op) error {
 	r.buyers.Current = o.Buyer
 	return r.waits.RunOut(ctx, o)
 }
 
-// isLate reports whether a command is held back for a later step, see repeating.
+// isLate reports whether type repeating holds the command back until the step at which it came in an earlier run.
 func isLate(o *gates.Op) bool { return o.Late }
 
-// movesOf returns one move for each command of the buyer, each with its own token. A letter in the token distinguishes
-// the commands. Commands of timers get the last letters, since such a command may be missing in a replay.
+// movesOf returns one move for each command of the buyer. A letter in each token distinguishes the commands. Commands
+// of timers get the last letters: in a replay such a command may be missing, and the other tokens must not change.
 func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 	theirs := slices.DeleteFunc(slices.Clone(commands), func(o *gates.Op) bool { return o.Buyer != b.ID })
 	plain := 0
@@ -222,8 +221,8 @@ func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 	return all, nil
 }
 
-// request returns the step in which a buyer sends its request. Buyers with the same request are
-// interchangeable, so they arrive in one order only.
+// request returns the step in which a buyer sends its request. Buyers with equal requests are interchangeable, so the
+// search sends their requests in one order only.
 func (r *choices) request(b *client.Buyer) (m move, comes bool) {
 	same := func(other *client.Buyer) bool { return r.whose.of(other).history == r.whose.of(b).history }
 	if at := slices.IndexFunc(r.coming, same); at < 0 || r.coming[at] != b {
@@ -238,7 +237,7 @@ func (r *choices) request(b *client.Buyer) (m move, comes bool) {
 	return m, true
 }
 
-// mixed reports whether steps of other buyers may lead to two answers for one buyer, see schedule.Point.Mixed.
+// mixed reports whether steps of other buyers may lead to two answers for one buyer, which then sees their order.
 func (r *choices) mixed(now gates.Commands) bool {
 	for _, b := range r.buyers.All {
 		waits := 0

@@ -8,19 +8,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Crowd describes one burst of requests and its judgement.
+// A Crowd describes one burst of requests, and its verdict.
 type Crowd struct {
 	Buyers     int               `json:"buyers"`
-	Sold       int               `json:"sold"`       // buyers that were told of a sale
-	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program: no sale
+	Sold       int               `json:"sold"`       // buyers with an answer that reports a sale
+	Failed     int               `json:"failed"`     // buyers that got a 5xx other than 503, or did not reach the program: certainly no sale
 	Unanswered int               `json:"unanswered"` // buyers that got no complete answer to their request, so they may have bought
 	AtOnce     int               `json:"at_once"`    // maximum number of commands at the servers at once
 	Alone      int               `json:"alone"`      // the same maximum for a buyer that runs alone
 	Verdict    verdict.Verdict   `json:"verdict"`    // Holds, Broken, Failed or Inconclusive
 	Why        string            `json:"why,omitempty"`
-	Undone     string            `json:"-"`                  // problem besides a broken rule, part of Why
+	Undone     string            `json:"-"`                  // text of a problem that is no broken rule; also part of Why
 	Findings   []witness.Finding `json:"findings,omitempty"` // broken rules of `never`
-	late       int               // buyers without an answer when their time was up; they do not count as failures
+	late       int               // buyers without an answer when the time was up; not counted as failures
 }
 
 func (c *Crowd) inconclusive(why string, args ...any) {
@@ -28,7 +28,7 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 }
 
 // judge sets the verdict. The function never runs the rules of `never` in oversell.yaml. A buyer without an answer may
-// have bought, so judge tries every possible number of sales. The burst is broken only if every number breaks a rule.
+// have bought, so judge tries every possible number of sales. Only if each of these breaks a rule is the burst broken.
 // No fault is injected, so a failure breaks the promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]witness.Finding, error)) error {
 	holds, breaks := 0, 0
@@ -61,7 +61,7 @@ func (c *Crowd) judge(never func(app.Told) ([]witness.Finding, error)) error {
 	return nil
 }
 
-// leaves records the problem undone, unless that text is "". A burst that would hold becomes inconclusive.
+// leaves records a problem (undone), unless the text is "". A burst that would hold becomes inconclusive.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

@@ -16,8 +16,8 @@ import (
 )
 
 // A delivery takes the commands that have arrived, finds their buyers, and delivers the answers, one at a time. It
-// reports commands and answers to the other parts of the run. It implements rest.Run, whose methods a rest.Settling
-// calls when the program is idle.
+// reports both to the other parts of the run. It implements rest.Run, whose methods are called when the program is
+// idle.
 type delivery struct {
 	programs session.Programs
 	guard    *ignoreGuard
@@ -34,8 +34,8 @@ type delivery struct {
 	pause    *pause
 
 	loop    retry.Loop
-	answers []exchange              // recorded only in an observed run
-	steps   map[gates.Template]bool // the commands that were steps; recorded only if oversell.yaml ignores other commands
+	answers []exchange              // recorded only for a witness
+	steps   map[gates.Template]bool // commands that were steps; recorded only if oversell.yaml ignores other commands
 }
 
 // Guard implements rest.Run.
@@ -48,20 +48,20 @@ func (d *delivery) Pause(ctx context.Context, sleeps bool) (made bool, _ error) 
 
 // Ended implements rest.Run.
 func (d *delivery) Ended(c *wire.Conn) {
-	d.polling.ChangedBy(c.Buyer, c.Protocol) // locks may be released, so a polling buyer may retry
+	d.polling.ChangedBy(c.Buyer, c.Protocol) // the end of a connection may release locks, so a polling buyer may retry
 	d.rows.Closed(c)
 	delete(d.whose.open, c)
 }
 
-// changedAll records that any data at any server may have changed.
+// changedAll records that the data at all servers may have changed.
 func (d *delivery) changedAll() {
 	for server := range d.programs.Backends {
 		d.polling.Changed(server)
 	}
 }
 
-// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last or, failing that, to the first
-// buyer with an answer. While the order of the answers is uncertain, HandOver delivers none.
+// HandOver implements rest.Run. It delivers one answer: to the buyer that moved last or, if that has none, to the first
+// buyer with an answer. While it is uncertain which answer comes first, HandOver delivers none.
 func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ error) {
 	passed := d.free()
 	come, err := d.attribute()
@@ -71,7 +71,7 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 	if err != nil || passed || len(now.Answered) == 0 {
 		return passed, err
 	}
-	for _, o := range now.Answered { // a pushed message without a known buyer counts for the current buyer
+	for _, o := range now.Answered { // a message from a server, without a known buyer, counts for the current buyer
 		if o.Buyer == 0 {
 			o.Buyer = d.buyers.Current
 		}
@@ -94,13 +94,13 @@ func (d *delivery) HandOver(ctx context.Context, ordered int64) (moved bool, _ e
 	return true, nil
 }
 
-// isCurrent reports whether the command belongs to the buyer that moved or was answered last.
+// isCurrent reports whether the command's buyer was released or answered last.
 func (d *delivery) isCurrent(o *gates.Op) bool { return o.Buyer == d.buyers.Current }
 
-// uncertain reports whether another answer may have to come first. The last command may have released locks in the
-// server, and the answers to unblocked buyers may come before its own. In a shared instance, the order of the answers
-// decides which buyer gets the next free connection of the program's pool. When Pulse.Seq had the
-// value ordered, the servers reported that no other answer will come: while Seq has it, the order is certain.
+// uncertain reports whether another answer may have to come first. The last command may have released locks, so other
+// buyers' answers may come before its own. In a shared instance, the order of the answers decides which buyer gets the
+// next free connection of the program's pool. When Pulse.Seq had the value `ordered`, the servers reported that no
+// other answer will come. So the order is certain as long as Seq keeps this value.
 func (d *delivery) uncertain(now gates.Commands, ordered int64) bool {
 	return d.programs.Instances.Shared() && len(now.Flying) > 0 && d.programs.Gates.Pulse.Seq() != ordered && !slices.ContainsFunc(now.Answered, d.isCurrent)
 }
@@ -113,7 +113,7 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 		}
 	}
 	come = d.programs.Gates.Table.Now().Fresh
-	// Values that differ between runs get their names in this order, so the order must not depend on the values.
+	// Values get their names in the order of this list. So that order must not depend on values that differ between runs.
 	slices.SortStableFunc(come, func(a, b *gates.Op) int {
 		return cmp.Or(cmp.Compare(d.names.Blank(a.Text), d.names.Blank(b.Text)), a.Came.Compare(b.Came))
 	})
@@ -137,18 +137,18 @@ func (d *delivery) attribute() (come []*gates.Op, _ error) {
 	return come, nil
 }
 
-// A pool may open a connection by itself, for example every 30 seconds, and set it up: SET autocommit=1. The clock would
-// decide at which step that command comes. A new connection has no transaction, so the command changes nothing that
-// another connection can see. If no buyer waits for it, it passes at once and is no step.
+// A pool may open a connection by itself, for example every 30 seconds, and set it up: SET autocommit=1. The step at
+// which such a command comes would depend on the clock. But a new connection has no transaction, so the command changes
+// nothing that another connection sees. If no buyer waits for it, it passes at once and is no step.
 
-// setUp lets the commands that set up a new connection pass, and reports whether there are any.
+// setUp lets such commands pass, and reports whether there were any.
 func (d *delivery) setUp() (passed bool) {
 	table := d.programs.Gates.Table
 	if d.programs.Instances.Shared() { // the command's buyer is not certain
 		return false
 	}
 	for _, o := range table.Now().Held {
-		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o, d.buyers.Of(o.Buyer)) { // a command that was offered as a step remains a step
+		if !o.SetsUp || o.Noted || o.Behind || d.waitsFor(o, d.buyers.Of(o.Buyer)) { // if the command was already offered as a step, it remains a step
 			continue
 		}
 		d.buyers.Current, passed = o.Buyer, true
@@ -157,8 +157,8 @@ func (d *delivery) setUp() (passed bool) {
 	return passed
 }
 
-// waitsFor reports whether the buyer may wait for this command: the buyer was not answered yet, and has no command on
-// another connection.
+// waitsFor reports whether the buyer may be waiting for this command: it has no answer yet, and no command on another
+// connection.
 func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	now := d.programs.Gates.Table.Now()
 	now.Fresh = nil
@@ -166,11 +166,11 @@ func (d *delivery) waitsFor(o *gates.Op, b *client.Buyer) bool {
 	return d.buyers.IsWaiting(b) && !slices.ContainsFunc(now.All(), other)
 }
 
-// A ping or SELECT 1 is no step, with one exception. In a shared instance, the ping's buyer may have a transaction or a
-// lock on another connection, which the program's pool may give to another buyer meanwhile. Then the ping is a step, so
-// that the other buyer can move first.
+// A ping, such as SELECT 1, is no step, with one exception in a shared instance. If the ping's buyer has a transaction
+// or a lock on another connection, the program's pool may give that connection to another buyer. Then the ping is a
+// step, so the other buyer can move first.
 
-// free lets all commands pass that are no step, and reports whether there are any.
+// free lets all commands pass that are no step, and reports whether there were any.
 func (d *delivery) free() (passed bool) {
 	for _, o := range d.programs.Gates.Table.Now().Fresh {
 		if o.Free && !d.mayLend(o) {
@@ -194,7 +194,7 @@ func (d *delivery) mayLend(o *gates.Op) bool {
 	return len(would)+len(may) > 0
 }
 
-// take processes an answer before it is delivered.
+// take processes the answer to a command before it is delivered.
 func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 	protocol := o.Conn().Protocol
 	back := d.programs.Backends.Of(o.Conn())
@@ -243,7 +243,7 @@ func (d *delivery) take(ctx context.Context, o *gates.Op) error {
 	return nil
 }
 
-// learn names the values of an answer, once. It returns the answer as text for the user.
+// learn gives names to the values of an answer, once. It returns the answer as text for the user.
 func (d *delivery) learn(o *gates.Op) string {
 	if !o.Known {
 		for _, value := range o.Answer.Made {
@@ -257,7 +257,7 @@ func (d *delivery) learn(o *gates.Op) string {
 	return o.Result
 }
 
-// executed processes the answers of commands that were executed in this step and are not committed.
+// executed processes the results of commands that were executed in this step and not committed yet.
 func (d *delivery) executed(ctx context.Context) error {
 	for _, o := range d.programs.Gates.Table.Now().Uncommitted {
 		if o.Known {

@@ -11,14 +11,14 @@
 //	    |                                   |
 //	wire.Conn, one gate per connection  process.Program, its threads
 //
-// Package app reads the file that describes the user's shop. Package program holds the explorations that the commands
-// of shop start. Package process controls the program's processes and threads. Package target runs its schedules.
+// Package app reads the file that describes the user's shop. Package program starts the explorations for the commands
+// of shop. Package process controls the program's processes and threads.
 //
-// Each buyer has an instance of the program in a network of its own. The gates listen there at the
-// addresses of the real servers, so a command's connection identifies its buyer. If all buyers share
-// one instance, the runner infers the buyer of each command (whose_linux.go). Sending a request is then a
-// step too, since a later buyer may find a mutex of the process free.
+// Each buyer has an instance of the program in a network of its own. There, gates listen at the addresses of the real
+// servers, so a command's connection identifies its buyer. If all buyers share one instance, the runner infers the
+// buyer of each command (whose_linux.go). In that case, sending a request is a step, too. A later buyer may then find a
+// mutex of the process free.
 //
-// Time must not decide a step. A run is void (schedule.Void) if an unexpected command arrives, or if the runner
-// cannot infer a command's buyer. Such a run does not count, and is repeated.
+// Time must not decide a step. If an unexpected command arrives, or if the runner cannot infer a command's buyer, the
+// run is void (schedule.Void). A void run does not count, and is repeated.
 package target

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/gates"
 )
 
-// crash kills the buyer's program. The next run starts a new instance.
+// crash returns the moves that kill a buyer's program. The next run starts a new instance.
 func (e events) crash(context.Context) (all []move, _ error) {
 	now := e.programs.Gates.Table.Now()
 	for _, b := range e.buyers.All {
@@ -25,12 +25,12 @@ func (e events) crash(context.Context) (all []move, _ error) {
 	return all, nil
 }
 
-// kill cuts the program's connections on both sides and returns when their transactions are rolled back. It
-// drops the program's commands and answers.
+// kill ends the program and cuts its connections on both sides. It drops the program's commands and answers, and
+// returns when the servers have rolled back its transactions.
 func (e events) kill(ctx context.Context, b *client.Buyer) (err error) {
 	conns := e.programs.Gates.Connections.Of(b.ID)
 	e.buyers.Crash(b)
-	e.programs.Instances.Of(b.ID).Kill() // kill first: otherwise the program could still react to its broken connections
+	e.programs.Instances.Of(b.ID).Kill() // kill first, since the program could still react to its broken connections
 	for _, c := range conns {
 		c.Cut()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// events builds the events that may happen in a run. Each event is in its own file.
+// events has one method for each event that may happen in a run, in a file of its own.
 type events struct {
 	programs session.Programs
 	buyers   *client.Buyers

@@ -8,13 +8,13 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// timeout ends a buyer's wait in a server, like the server's own time-out, see serverstate.Database.Interrupt. Redis
-// answers nil. The event does not apply to waits that end without a time-out (wire.Endless).
+// timeout ends a buyer's wait in a server, as the server's own time-out does (in Redis, with the answer nil). It does
+// not apply to waits that the server ends without a time-out (wire.Endless).
 func (e events) timeout(context.Context) (all []move, _ error) {
 	seen := map[int]bool{}
 	for _, o := range e.programs.Gates.Table.Now().Flying {
 		if seen[o.Buyer] || o.Limit == wire.Endless {
-			continue // one wait of each buyer at a time
+			continue // one wait of a buyer at a time
 		}
 		seen[o.Buyer] = true
 		if slices.Contains(e.choices.runsOut, o) {

@@ -43,8 +43,8 @@ func (d *delivery) usage(o *gates.Op) (u usage) {
 	return u
 }
 
-// Footprint returns the resources that the buyer of a Check used. Redis reports the keys of a command. A script or a
-// transaction counts as using every key, since Redis does not report theirs.
+// Footprint returns the resources that a buyer used when it ran alone. For Redis, it asks the server for a command's
+// keys. A script or a transaction counts as using every key, since Redis does not report theirs.
 func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) {
 	var stale []Resource // read without a lock
 	for _, e := range a.answers {
@@ -69,7 +69,7 @@ func (x *Runner) Footprint(ctx context.Context, a Alone) (f Footprint, _ error) 
 	return f, nil
 }
 
-// Ignored returns the resources that the buyer's ignored commands used, except the tables that oversell.yaml ignores.
+// Ignored returns the resources that the buyer's ignored commands used, without the tables that oversell.yaml ignores.
 func (x *Runner) Ignored(a Alone) (f Footprint) {
 	for _, c := range a.ignored {
 		t := x.guard.touch(c)
@@ -119,7 +119,7 @@ func (x *Runner) resolve(ctx context.Context, u *usage) error {
 			u.reads = append(u.reads, one)
 			continue
 		}
-		u.locks, u.writes = append(u.locks, one), append(u.writes, one) // Redis runs one command at a time
+		u.locks, u.writes = append(u.locks, one), append(u.writes, one) // Redis runs one command at a time, so a write counts as a lock, too
 	}
 	return nil
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// longestIgnored is how long an ignored command may wait in its server for a buyer's lock before it is an error.
+// longestIgnored is how long an ignored command may wait in its server for a buyer's lock. A longer wait is an error.
 const longestIgnored = 3 * time.Second
 
-// An ignoreGuard checks that ignored commands hide no bug. No step may use a table or key that an ignored command
-// changes, and vice versa. No ignored command may change a table of a rule.
+// An ignoreGuard checks that the commands under `ignore` in oversell.yaml hide no bug. If an ignored command changes a
+// table or key, no step may use it, and vice versa. No ignored command may change a table that a rule reads.
 type ignoreGuard struct {
 	programs session.Programs
 	tables   map[string]serverstate.Tables // by protocol
 	rule     map[string]bool               // tables and other objects that the rules name
-	opaque   string                        // a rule whose tables are not all known; "": none
+	opaque   string                        // a rule that may read unknown tables; "": none
 	known    map[gates.Template]fold.Touch
 	asked    time.Time // time of the last check for waiting commands
 }
@@ -46,7 +46,7 @@ func (g *ignoreGuard) begin(ctx context.Context) {
 // on reports whether oversell.yaml ignores any command.
 func (g *ignoreGuard) on() bool { return len(g.programs.App.Ignore.Entries) > 0 }
 
-// stretch extends the leases in Redis that ignored commands have set, so that none expires by the clock.
+// stretch extends the leases that ignored commands have set in Redis, so that none expires by the clock.
 func (g *ignoreGuard) stretch(ctx context.Context) error {
 	redis := g.programs.Backends["redis"]
 	if redis == nil || !g.on() {
@@ -55,7 +55,7 @@ func (g *ignoreGuard) stretch(ctx context.Context) error {
 	return redis.After(ctx)
 }
 
-// look checks between two steps that no ignored command disturbs the run, see stretch and blocked.
+// look checks between two steps that ignored commands do not disturb the run, see stretch and blocked.
 func (g *ignoreGuard) look(ctx context.Context) error {
 	if !g.on() {
 		return nil
@@ -85,15 +85,15 @@ func (g *ignoreGuard) touch(c gates.Template) fold.Touch {
 	return t
 }
 
-// A hidden is an ignored command that may hide a bug, with the reason. If ruled is true, it writes a table that a
-// rule of `never` reads.
+// A hidden is an ignored command that may hide a bug, and the reason. If ruled is true, the command writes a table that
+// a rule of `never` reads.
 type hidden struct {
 	text  string
 	ruled bool
 }
 
-// hidden returns those of the ignored commands (passed) that may hide a bug, given the steps of the same run. For Redis
-// it compares only commands with known keys: many programs run their queues as scripts, whose keys are unknown.
+// hidden returns the ignored commands (passed) that may hide a bug, given the steps of the same run. For Redis it
+// compares only commands with known keys: many programs implement queues as scripts, whose keys are unknown.
 func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Template) (all []hidden) {
 	if !g.on() {
 		return nil
@@ -126,11 +126,11 @@ func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Templ
 	return all
 }
 
-// undecided is the reason for a statement whose objects are not known.
+// undecided is the reason that the user sees if the tables of a statement are unknown.
 const undecided = "may touch any table"
 
-// why returns how an ignored command conflicts with a step or a rule, "" if it does not. The set touches has the
-// objects that steps and rules use. The set writes has those that steps change.
+// why returns how an ignored command conflicts with a step or a rule, or "". The set touches contains the objects that
+// steps and rules use, and the set writes those that steps change.
 func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string {
 	for _, object := range slices.Sorted(maps.Keys(t.Touches)) {
 		switch {

@@ -14,16 +14,16 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A judgement runs the user's queries after a run and decides its verdict.
+// A judgement decides the verdict of a run. It runs the queries of oversell.yaml after the run.
 type judgement struct {
 	app      *app.App
 	servers  *app.Servers
 	buyers   *client.Buyers
 	names    *naming.Names
 	leftover *leftover
-	serial   *serialOracle // compares with serial runs; nil: only the rules of `never` decide
+	serial   *serialOracle // compares the run with serial runs; nil: the rules of `never` decide alone
 	struck   bool          // the explorer has injected an event, such as a crash
-	early    bool          // set by verdict: a buyer was refused while a unit was left
+	early    bool          // set by the method verdict: a buyer was refused while a unit was left
 }
 
 func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []witness.Finding, error) {
@@ -43,8 +43,8 @@ func (r *judgement) verdict(ctx context.Context) (verdict.Verdict, string, []wit
 	if err != nil {
 		return "", "", nil, err
 	}
-	// A buyer that crashed without an answer may have bought or not, so one possible number of sales must satisfy the
-	// rules.
+	// A buyer that crashed without an answer may have bought or not. So the rules need to hold only for one possible
+	// number of sales.
 	for more := 1; more <= untold && len(found) > 0; more++ {
 		other, err := r.servers.Never(ctx, app.Told{Sold: told.Sold + more, Failed: told.Failed})
 		if err != nil {
@@ -89,8 +89,8 @@ func whoWaits(ids []int) string {
 	return naming.Buyers(ids) + " wait"
 }
 
-// told counts the answers. It returns the counts, the buyers that got a failure or no answer (failing), and the number
-// of buyers that crashed without an answer (untold).
+// told counts the answers. It returns the buyers that got a failure or no answer (failing), and the number of buyers
+// that crashed without an answer (untold).
 func (r judgement) told() (t app.Told, failing []int, untold int) {
 	for _, b := range r.buyers.All {
 		before := t.Failed
@@ -107,7 +107,7 @@ func (r judgement) told() (t app.Told, failing []int, untold int) {
 	return t, failing, untold
 }
 
-// fails describes the answers to the given buyers, for example "buyer 2 was answered 500 error".
+// fails describes the answers to these buyers, for example "buyer 2 was answered 500 error".
 func (r judgement) fails(ids []int) string {
 	var all []string
 	for _, id := range ids {
@@ -120,8 +120,8 @@ func (r judgement) fails(ids []int) string {
 	return strings.Join(all, ", ")
 }
 
-// withRefusals adds the refusals and failures to the details of a void run. For example, a rate limiter's 429
-// explains why a buyer sent no more commands.
+// withRefusals adds the refusals and failures to the details of a discarded run. They may explain it: after a 429 of a
+// rate limiter, for example, a buyer sends no more commands.
 func (r judgement) withRefusals(v schedule.Void) schedule.Void {
 	for _, b := range r.buyers.All {
 		if reply, answered, err := r.buyers.Answer(b); answered && err == nil && reply.Status >= http.StatusBadRequest {

@@ -11,7 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// dirty is backend.Holdings.Dirty. It reuses the result of why if nothing has happened since.
+// dirty returns the connections on which the run has left locks. If nothing has happened since why ran, it uses that
+// result.
 func (l *leftover) dirty(ctx context.Context) ([]*wire.Conn, error) {
 	if l.at == l.pulse.Seq() {
 		return backend.Conns(l.last), nil
@@ -26,8 +27,8 @@ type use struct {
 	step  int // index in the witness
 }
 
-// A leftover finds the locks that a run leaves behind, and the commands that took them. The run reports each
-// answered command.
+// A leftover finds the locks and transactions that a run leaves behind, and the commands that took them. The run
+// reports each answered command to it.
 type leftover struct {
 	holdings *backend.Holdings
 	pulse    *gates.Pulse
@@ -35,16 +36,17 @@ type leftover struct {
 	record   *recorder
 
 	used map[*wire.Conn]use
-	took map[backend.Hold]use // the command that took each current lock or transaction; only in an observed run
+	took map[backend.Hold]use // by lock or transaction that exists now: the command that took it; only for a witness
 	last []backend.Hold       // the result of the last backend.Holdings.Left
-	at   int64                // Pulse.Seq just before last was computed
+	at   int64                // Pulse.Seq just before last was set
 }
 
 func (l *leftover) answered(o *gates.Op) {
 	l.used[o.Conn()] = use{o.Buyer, o.Shown, len(l.record.Steps) - 1}
 }
 
-// look records which command took each current lock or transaction. It is called after each step of an observed run.
+// look records which command took each current lock or transaction. It is called after each step of a run for a
+// witness.
 func (l *leftover) look(ctx context.Context) error {
 	all, err := l.holdings.Now(ctx)
 	if err != nil {
@@ -64,8 +66,8 @@ func (l *leftover) look(ctx context.Context) error {
 	return nil
 }
 
-// why describes the locks that the run left behind (see backend.Holdings.Left) and the commands that took them; "" if
-// there are none. It also adds notes to those commands' steps. A connection counts only after its buyer was answered.
+// why describes the locks that the run left behind, and the commands that took them; "" if there are none. It also adds
+// notes to those commands' steps. It counts the locks on a connection only after the connection's buyer was answered.
 func (l *leftover) why(ctx context.Context) (string, error) {
 	at := l.pulse.Seq()
 	all, err := l.holdings.Left(ctx)

@@ -9,17 +9,17 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/instance"
 )
 
-// A namesakes detects buyers of several instances that send the same host name and process id, probably as a token that
-// should be unique.
+// A namesakes detects two instances that send the same host name and process id. They probably use this text as a token
+// that should be unique.
 type namesakes struct {
 	instances *instance.Instances
 	first     map[string]int // by process id: the first buyer that sent it
-	same      string         // the host name and process id, for the user; "": none were the same
+	same      string         // the text that two instances have both sent; "": none
 }
 
-// hostName matches the name of this host, which is the same in all instances.
+// hostName matches the name of this host. All instances have this name.
 var hostName = func() *regexp.Regexp {
-	name, _ := os.Hostname() // without a name, nothing is detected
+	name, _ := os.Hostname() // without a host name, nothing is detected
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
 }()
 

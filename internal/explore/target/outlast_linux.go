@@ -8,18 +8,18 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/retry"
 )
 
-// A waiting is a step of a schedule at which a buyer was held back, because its next command would only have
-// repeated a futile retry.
+// A waiting is a step of a schedule at which the search held a buyer back. The buyer's next command would only have
+// repeated a futile retry: the same commands with the same answers.
 type waiting struct {
 	buyer  int
 	depth  int      // number of earlier steps
 	tokens []string // tokens of the earlier steps
 }
 
-// An outlasting is the run of Outlast that is under way.
+// An outlasting is a run of Outlast in progress.
 type outlasting struct{ polling *retry.Polling }
 
-// patience returns the number of futile retries in a row after which a buyer is held back.
+// patience returns the number of futile retries in a row after which the search holds a buyer back.
 func (x *Runner) patience() int {
 	if x.outlasting != nil {
 		return MaxTries
@@ -34,8 +34,8 @@ func (x *Runner) stepLimit() int {
 	return x.steps
 }
 
-// Outlast implements schedule.Patient. The buyer that was held back retries up to MaxTries times, while the other buyers
-// wait.
+// Outlast implements schedule.Patient, to find out whether a buyer gives up. It lets the buyer that was held back retry
+// up to MaxTries times, while the other buyers wait.
 func (x *Runner) Outlast(ctx context.Context) (gaveUp string, _ error) {
 	w := x.learned.waiting
 	if w == nil {

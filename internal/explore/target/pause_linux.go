@@ -12,12 +12,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// With a shared instance, a buyer pauses when it calls another service or sleeps. Before the pause, it may have
-// returned its connection to a pool. If another buyer moves in the pause, the first buyer may get another connection
-// next. The explorer cannot stop the program's clock, so it makes the other buyer's move as soon as it sees the pause.
-// If the pause ends before that move is complete, the order of their moves is unknown, and the run is void.
+// In a shared instance, a buyer pauses when it calls another service or sleeps. Before the pause, it may have returned
+// its connection to a pool. If another buyer moves in the pause, the first buyer may get another connection afterwards.
+// The explorer cannot stop the program's clock, so it makes the other buyer's move as soon as it notices the pause. If
+// the pause ends before that move is complete, their order is unknown, and the run is void: discarded and repeated.
 
-// A pause makes one buyer's move while another buyer pauses. It also records which commands each connection has
+// A pause makes the move of one buyer while another buyer pauses. It also records which commands each connection has
 // carried.
 type pause struct {
 	shared  bool
@@ -28,17 +28,17 @@ type pause struct {
 	choices *choices
 	record  *recorder
 
-	wanted      string                // token of the move to make in a pause; "": none, or already made
+	wanted      string                // token of the move to make in a pause; "": none is required, or it was made
 	pausing     int                   // the buyer that pauses while another moves; 0: none
 	firstPaused int                   // the first buyer that paused in the step; 0: none
 	roles       map[*wire.Conn]string // the commands that each connection has carried in this run
 }
 
-// begin begins a step. If wanted is not "", it is the token of the move to make in a pause.
+// begin begins a step. The parameter wanted is the token of a move to make in a pause, or "".
 func (p *pause) begin(wanted string) { p.wanted, p.pausing, p.firstPaused = wanted, 0, 0 }
 
-// moveInPause makes the wanted move if a buyer pauses. The program must be idle. If one of its timers runs, sleeps is
-// true. The error is a schedule.Void if the pause was missed.
+// moveInPause makes the wanted move if a buyer pauses. The program must be idle, and sleeps reports that one of its
+// timers runs. If the pause was missed, the error is a schedule.Void.
 func (p *pause) moveInPause(ctx context.Context, sleeps bool) (made bool, _ error) {
 	if p.pausing != 0 {
 		if err := p.checkLasted(sleeps); err != nil {
@@ -77,8 +77,8 @@ func (p *pause) interpose(ctx context.Context) error {
 	return nil
 }
 
-// pauses reports whether the current buyer pauses inside the program, and records the first buyer that does. The
-// caller must know that the program sleeps.
+// pauses reports whether the current buyer pauses inside the program. It records the first buyer that does. One of the
+// program's timers must be running.
 func (p *pause) pauses() bool {
 	is := p.shared && p.isInside(p.buyers.Current)
 	if is && p.firstPaused == 0 {
@@ -87,9 +87,9 @@ func (p *pause) pauses() bool {
 	return is
 }
 
-// last returns the buyer that paused in the last step and continued by itself; 0 if there is none. A buyer whose
-// request is still inside the program does not count: it waits for something else, perhaps a mutex, so the timer
-// was not its pause.
+// last returns the buyer that paused in the last step and continued by itself; 0 if there is none. If the buyer's
+// request is still inside the program, the buyer waits for something else, perhaps a mutex. Then the timer was not its
+// pause.
 func (p *pause) last() int {
 	if p.isInside(p.firstPaused) {
 		return 0
@@ -111,7 +111,7 @@ func (p *pause) isInside(buyer int) bool {
 	return slices.Contains(p.buyers.Inside(p.table.Now()), buyer)
 }
 
-// end returns an error if the schedule requires a move in a pause, but no buyer paused in this step.
+// end returns an error if the schedule requires a move in a pause, and no buyer has paused in this step.
 func (p *pause) end() error {
 	if p.wanted == "" {
 		return nil

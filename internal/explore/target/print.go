@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// Print writes what each buyer of the program did alone.
+// Print writes what each buyer of the program did when it ran alone.
 func (c Check) Print(out io.Writer, program string) {
 	fmt.Fprintf(out, "%s on %s\n", program, c.Servers)
 	for _, a := range c.Buyers {
@@ -45,7 +45,7 @@ func (c Check) Print(out io.Writer, program string) {
 			if a.Races != "" {
 				rules = fmt.Sprintf("it breaks %s alone, with %d commands under way at once, so it races itself, unless the rule is wrong", a.Races, a.AtOnce)
 			}
-			if c.Orders > 0 { // without rules
+			if c.Orders > 0 { // true if oversell.yaml has no rules
 				fmt.Fprintf(out, "      told as %s\n", what)
 				continue
 			}

@@ -19,16 +19,16 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A recorder is a conduct.Recorder that also records the result of the user's watch query after each step.
+// A recorder is a conduct.Recorder that also records the result of the query `watch` of oversell.yaml after each step.
 type recorder struct {
 	*conduct.Recorder[*gates.Op]
 	names    *naming.Names
 	servers  *app.Servers
 	leftover *leftover
-	watched  []string // the columns of the user's watch query
+	watched  []string // the columns of the query's result
 
-	columns []string // like watched; nil before the first query
-	shown   int      // number of steps that already have the query's values
+	columns []string // copy of watched; nil before the first query
+	shown   int      // number of steps that already have the values of the query
 }
 
 // sent records a command that is about to be released.
@@ -40,7 +40,7 @@ func (w *recorder) sent(o *gates.Op) {
 	w.Sent(o, s)
 }
 
-// executed records that a command was executed and waits inside its server for its commit.
+// executed records that a command was executed, and that its server holds it before its commit.
 func (w *recorder) executed(o *gates.Op) {
 	w.answer(o, o.Result+", held inside the server before its commit")
 }
@@ -89,7 +89,7 @@ func (w *recorder) mark(step int, note string) {
 	}
 }
 
-// watch adds the current result of the user's query to the steps that have no result yet.
+// watch runs the query and adds its result to the steps that have none yet.
 func (w *recorder) watch(ctx context.Context) error {
 	if !w.Observe {
 		return nil
@@ -111,14 +111,14 @@ func (w *recorder) watch(ctx context.Context) error {
 	return nil
 }
 
-// answerOf returns a command's answer as text for the user, which is the same in every run. It replaces values by
-// their names before it shortens the text.
+// answerOf returns a command's answer as text for the user, which is the same in every run. First it replaces values by
+// their names, and then it shortens the text.
 func (w *recorder) answerOf(o *gates.Op) string {
 	return wire.Shorten(w.names.Answer(o.Text, cmp.Or(o.Answer.Whole, o.Answer.Text)))
 }
 
-// folded returns the short form of the steps; nil in a run that is not observed. If it cannot read a
-// database's tables, it keeps all steps at that database.
+// folded returns the short form of the steps; nil if no witness is recorded. If it cannot read the tables of a
+// database, it keeps all steps at that database.
 func (w *recorder) folded(ctx context.Context, e *schedule.Ended, shared bool) *witness.Folded {
 	if !w.Observe {
 		return nil
@@ -127,7 +127,7 @@ func (w *recorder) folded(ctx context.Context, e *schedule.Ended, shared bool) *
 	return fold.Fold(fold.Run{Steps: e.Steps, Verdict: e.Verdict, Findings: e.Findings, Watch: e.Watch, Tables: tables, Shared: shared})
 }
 
-// readTables returns the tables of each database by protocol, except databases that it cannot read.
+// readTables returns the tables of each database, by protocol. It leaves out databases that it cannot read.
 func readTables(ctx context.Context, servers *app.Servers) map[string]serverstate.Tables {
 	tables := map[string]serverstate.Tables{}
 	for _, protocol := range []string{"mysql", "postgres"} {

@@ -14,24 +14,24 @@ import (
 )
 
 // A buyer with several commands at the gates may also have timers: one branch of its request pauses, and then sends a
-// command on its own connection. The speed of the machine decides after how many steps that command comes. So the first
-// run that reaches a point of the schedule decides which commands wait there. Later runs wait for a missing command,
-// and hold back an early command, so the search sees each command at the same step.
+// command on its own connection. The speed of the machine decides after how many steps that command comes. But the
+// search must see each command at the same step in every run. So the first run that reaches a point of the schedule
+// decides which commands wait there. Later runs wait for a missing command, and hold back an early one.
 
-// Times for timers of a buyer that has commands at the gates.
+// Times for the timers of a buyer that has commands at the gates.
 const (
-	shortTimer  = 500 * time.Millisecond // at a new point, the run waits for a new timer that ends within this time
+	shortTimer  = 500 * time.Millisecond // the first run at a point waits for new timers that fire within this time
 	mostTimers  = 2 * time.Second        // maximum wait for all timers at one point
 	missedSleep = time.Second            // maximum wait for a missing command, if a timer runs
 	missed      = 200 * time.Millisecond // maximum wait for a missing command, if no timer runs
 )
 
-// A memory records which commands were at the gates at each point of the schedules, for all runs. It stops after
-// mostPoints points, which take about 100 MB.
+// A memory records, for all runs, which commands were at the gates at each point of the schedules. After mostPoints
+// points, which take about 100 MB, it records no more.
 type memory struct {
 	points   map[point][]heldCommand
-	parallel bool                          // some buyer has had several commands at the gates at once
-	due      map[*instance.Instance]window // when the next timer fires, as seen at the last point
+	parallel bool                          // some buyer has had several commands at the gates at the same time
+	due      map[*instance.Instance]window // by instance: when its next timer fires, as estimated at the last point
 }
 
 func newMemory() memory {
@@ -40,7 +40,7 @@ func newMemory() memory {
 
 const mostPoints = 1 << 20
 
-// A point identifies a place in a schedule: it is a hash of the tokens up to there.
+// A point identifies a place in a schedule, by a hash of the tokens up to there.
 type point uint64
 
 // after returns the point that follows when a run chooses token.
@@ -52,7 +52,7 @@ func (p point) after(token string) point {
 
 type heldCommand struct {
 	what  uint64 // hash of the command's buyer and name
-	timed bool   // see gates.Op
+	timed bool   // a timer of the program sent the command
 }
 
 func heldCommandOf(o *gates.Op) heldCommand {
@@ -61,29 +61,29 @@ func heldCommandOf(o *gates.Op) heldCommand {
 	return heldCommand{h.Sum64(), o.Timed}
 }
 
-// A window is the interval in which the next timer of an instance fires.
+// A window is the interval of time in which the next timer of an instance fires.
 type window struct{ from, to time.Time }
 
-// repeating ensures that the same commands are at the gates at each point as in earlier runs. It belongs to one run.
+// repeating ensures that each point has the same commands at the gates as in earlier runs. It belongs to one run.
 type repeating struct {
 	gates     *gates.Gates
 	instances *instance.Instances
 	buyers    *client.Buyers
 	settling  *rest.Settling
 	memory    *memory
-	alone     bool // one buyer runs alone, so the points are not those of the search
+	alone     bool // the run has one buyer alone, so its points are not points of the search
 
 	point  point // current point
 	before int   // Buyers.Handed at the last point
 }
 
-// leaves advances the point by a chosen token.
+// leaves moves the point on, by the chosen token.
 func (r *repeating) leaves(token string) { r.point = r.point.after(token) }
 
-// repeat waits for commands, or holds them back, until those at the gates are the same as in earlier runs. It is called
-// at each point.
+// repeat is called at each point. It waits for commands, or holds them back, until the gates have the same commands as
+// in earlier runs.
 func (r *repeating) repeat(ctx context.Context) error {
-	if r.instances.Shared() { // it is unknown which buyer set a timer
+	if r.instances.Shared() { // in a shared instance, it is unknown which buyer set a timer
 		return nil
 	}
 	r.memory.parallel = several(r.mark(false)) || r.memory.parallel
@@ -101,7 +101,7 @@ func (r *repeating) repeat(ctx context.Context) error {
 	return nil
 }
 
-// several reports whether some buyer has more than one of the held commands, which are sorted by buyer.
+// several reports whether some buyer has more than one of the held commands. The list is sorted by buyer.
 func several(held []*gates.Op) bool {
 	for i := 1; i < len(held); i++ {
 		if held[i].Buyer == held[i-1].Buyer {
@@ -112,7 +112,7 @@ func several(held []*gates.Op) bool {
 }
 
 // mark sets Op.Timed for the commands that have come since the last point. A command is timed if its buyer has received
-// nothing meanwhile, or if the parameter `timed` is true. mark returns the held commands.
+// nothing since, or if the parameter `timed` is true. Then mark returns the held commands.
 func (r *repeating) mark(timed bool) []*gates.Op {
 	for _, o := range r.gates.Table.Now().Held {
 		if !o.Noted {
@@ -125,8 +125,8 @@ func (r *repeating) mark(timed bool) []*gates.Op {
 	return r.gates.Table.Now().Held
 }
 
-// timers waits for new timers of the program that moved last, so that the point includes every command that
-// the program sends without an answer.
+// timers waits for the new timers of the program that moved last. Then the point includes every command that the
+// program sends by itself.
 func (r *repeating) timers(ctx context.Context) error {
 	pulse := r.gates.Pulse
 	i := r.instances.Of(max(r.buyers.Current, 1))
@@ -149,7 +149,7 @@ func (r *repeating) timers(ctx context.Context) error {
 	return nil
 }
 
-// settles waits until something happens, or until the given time, and then takes the run to the next standstill.
+// settles waits until something happens, at most until the given time. Then it lets the run reach the next standstill.
 func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	pulse := r.gates.Pulse
 	for seq := pulse.Moves(); pulse.Moves() == seq && time.Now().Before(then); time.Sleep(time.Millisecond) {
@@ -174,7 +174,7 @@ func (r *repeating) remember() {
 }
 
 // match waits until all known commands are at the gates, and marks the others as late. If a known command does not come
-// in time, the program behaves differently now, so match records the new commands.
+// in time, the program behaves differently now. Then match records the new commands.
 func (r *repeating) match(ctx context.Context, known []heldCommand) error {
 	for begun := time.Now(); ; {
 		if !r.compare(r.mark(false), known) {
@@ -192,7 +192,8 @@ func (r *repeating) match(ctx context.Context, known []heldCommand) error {
 	}
 }
 
-// compare reports whether a known command is missing among the held ones. Otherwise it marks unknown commands as late.
+// compare reports whether a known command is missing among the held ones. If none is, it marks unknown commands as
+// late.
 func (r *repeating) compare(held []*gates.Op, known []heldCommand) (missing bool) {
 	rest := slices.Clone(known)
 	var late []*gates.Op
@@ -208,7 +209,7 @@ func (r *repeating) compare(held []*gates.Op, known []heldCommand) (missing bool
 	if len(rest) > 0 {
 		return true
 	}
-	if len(known) > 0 { // if none is known, marking all commands as late would end the run
+	if len(known) > 0 { // if no command is known, marking all as late would end the run
 		for _, o := range late {
 			o.Late = true
 		}

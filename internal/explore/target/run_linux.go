@@ -22,8 +22,8 @@ import (
 // A move is one possible next step of a run, such as the release of a command.
 type move = conduct.Move[*gates.Op]
 
-// A run executes one schedule as a conduct.Subject. After each move, it waits for the next standstill, at which the
-// program is idle.
+// A run executes one schedule as a conduct.Subject. After each move, it waits for the next standstill, when the program
+// is idle.
 type run struct {
 	programs  session.Programs
 	guard     *ignoreGuard
@@ -43,14 +43,14 @@ type run struct {
 	repeating *repeating
 	pause     *pause
 	delivery  *delivery
-	expired   int      // number of Redis keys that had expired by the clock before the run
+	expired   int      // number of Redis keys that the clock had removed before the run
 	several   []string // commands that consist of several statements
-	waiting   *waiting // the first step at which a buyer was held back; nil: none
+	waiting   *waiting // the first step at which a buyer was held back, since its retries are futile; nil: none
 	struck    bool     // the explorer has injected an event, such as a crash
 }
 
-// newRun returns a run with all buyers. With observe, it records more, for a witness. With alone, only one buyer will
-// send its request.
+// newRun returns a run with all buyers. If observe is true, it records more, for a witness. If alone is true, only one
+// buyer will send its request.
 func (x *Runner) newRun(observe, alone bool) *run {
 	p, l := x.programs, &x.learned
 	r := &run{programs: p, guard: x.guard, learned: l, buyers: client.New(p.Gates, p.App.Buyers), names: naming.New(&l.varying, l.coarse)}
@@ -79,8 +79,8 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	return r
 }
 
-// pooler returns the pooler of a shared instance that gives connection c to a client only for a transaction; "" if
-// there is none.
+// pooler returns the pooler, such as pgbouncer, that gives connection c to a client only for a transaction. If there is
+// none, or if buyers have their own instances, it returns "".
 func (r *run) pooler(c *wire.Conn) string {
 	if !r.programs.Instances.Shared() || c.Protocol != "postgres" {
 		return ""
@@ -88,8 +88,8 @@ func (r *run) pooler(c *wire.Conn) string {
 	return poolerOf(r.programs.Instances.All[0], c)
 }
 
-// Begin implements conduct.Subject: it sends all requests, one after the other. With a shared instance, the
-// search sends each request as a step, since a later buyer may find a mutex free.
+// Begin implements conduct.Subject: it sends all requests, one after the other. In a shared instance, sending a request
+// is a step that the search chooses, since a later buyer may find a mutex free.
 func (r *run) Begin(ctx context.Context) error {
 	if r.programs.Instances.Shared() {
 		r.choices.coming = slices.Clone(r.buyers.All)
@@ -103,7 +103,7 @@ func (r *run) Begin(ctx context.Context) error {
 	return nil
 }
 
-// send sends a buyer's request, and returns at the next standstill.
+// send sends a buyer's request, and returns at the next standstill, when the program is idle.
 func (r *run) send(ctx context.Context, b *client.Buyer) error {
 	if err := r.buyers.Send(ctx, b, r.programs.Request(b.ID), r.programs.Instances.Of(b.ID)); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *run) Moves(ctx context.Context) ([]move, error) {
 	return all, err
 }
 
-// Over implements conduct.Subject. The run is not over while a buyer waits: an event may still unblock it.
+// Over implements conduct.Subject. The run is not over while a buyer waits, because an event may still unblock it.
 func (r *run) Over() bool { return len(r.buyers.Waiting()) == 0 }
 
 // Describe implements conduct.Subject.
@@ -152,7 +152,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 		return err
 	}
 	err := r.settling.Settle(ctx)
-	if v, void := schedule.AsVoid(err); void && m.During != "" { // the other buyer's move and the end of the pause may have met
+	if v, void := schedule.AsVoid(err); void && m.During != "" { // perhaps the pause ended while the other buyer moved
 		v.Missed, v.Seen = true, v.Seen || r.pause.wanted == ""
 		return v
 	}
@@ -173,7 +173,7 @@ func (r *run) Do(ctx context.Context, m move) error {
 	return r.record.watch(ctx)
 }
 
-// start makes a move without waiting for its effects.
+// start makes a move and does not wait for its effects.
 func (r *run) start(ctx context.Context, m move) error {
 	table := r.programs.Gates.Table
 	switch {
@@ -204,8 +204,8 @@ func (r *run) start(ctx context.Context, m move) error {
 	return nil
 }
 
-// letIn refuses a program that handles one request at a time: in every schedule, the buyers would run one after the
-// other, which proves nothing.
+// letIn refuses a program that handles one request at a time. In every schedule of it, the buyers would run one after
+// the other, which proves nothing.
 func (r *run) letIn(b *client.Buyer) error {
 	if waiting := r.buyers.Waiting(); len(waiting) != 2 || !slices.Contains(waiting, b.ID) {
 		return nil // the program handles several requests, or no other buyer waits
@@ -239,7 +239,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 		r.waiting.tokens = slices.Clone(e.Tokens[:r.waiting.depth])
 		r.learned.waiting = r.waiting
 	}
-	whole := err == nil && !e.Pruned && !e.Cut // otherwise the run is incomplete
+	whole := err == nil && !e.Pruned && !e.Cut // without an error, the run is complete unless it ended early
 	e.Unforeseen = r.rows.Why()
 	if whole {
 		err = r.noneExpired(ctx)
@@ -277,7 +277,7 @@ func (r *run) End(ctx context.Context, e *schedule.Ended, err error) error {
 	return errors.Join(err, after)
 }
 
-// noneExpired returns an error if a Redis key has expired by the clock during this run.
+// noneExpired returns an error if the clock has removed a Redis key during this run.
 func (r *run) noneExpired(ctx context.Context) error {
 	now, err := r.programs.Expired(ctx)
 	if err == nil && now != r.expired {

@@ -19,40 +19,40 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// A Runner implements schedule.Runner for a program. Only one goroutine may use it. It owns the programs and the
-// facts that their runs have revealed; each run is a separate value.
+// A Runner implements schedule.Runner for a program. Only one goroutine may use it. It owns the programs, and what
+// their runs have revealed. Each run is a separate value.
 type Runner struct {
 	programs  session.Programs
 	spec      Spec
 	rehearsal *session.Rehearsal
 	recovery  *session.Recovery
-	guard     *ignoreGuard // see app.Ignore
+	guard     *ignoreGuard // checks that ignored commands hide no bug
 	tries     int          // Spec.Tries
 	steps     int          // maximum number of steps of a schedule
-	solo      int          // maximum number of commands that a lone buyer could have at the servers at once
+	solo      int          // maximum number of commands that a buyer alone could have at the servers at once
 	racing    []Alone      // buyers that break a rule even when they run alone
-	watched   []string     // the columns of the user's watch query
+	watched   []string     // the columns of the query `watch` in oversell.yaml
 	learned   learned
 
-	outlasting *outlasting // the run of Outlast that is under way; nil: none
+	outlasting *outlasting // a run of Outlast in progress; nil: none
 }
 
-// A learned keeps facts from one run for the later runs of an exploration.
+// A learned keeps what one run reveals for later runs of the exploration.
 type learned struct {
 	varying naming.Varying
-	coarse  bool          // see naming.New
-	routine retry.Routine // see retry.Polling
+	coarse  bool          // generated numbers are short, so names of commands contain no number, see naming.New
+	routine retry.Routine // commands that a buyer alone repeats, see retry.Polling
 	habits  habits        // the usual commands of buyers that share an instance
 	memory  memory
-	catalog *rows.Catalog // of the databases, for footprints; nil: the search uses none
-	short   bool          // a server has generated a number too short to be recognized
-	waiting *waiting      // the earliest step at which a buyer was held back; nil: none
+	catalog *rows.Catalog // what the databases' catalogs say, for footprints; nil: the search uses none
+	short   bool          // a server has generated a number that is too short to be recognized in texts
+	waiting *waiting      // the earliest step at which a buyer was held back, since its retries are futile; nil: none
 	pushed  bool          // a server has pushed a message, so a buyer listens
-	serial  *serialOracle // the end of each serial run; nil: the rules of `never` judge the runs
+	serial  *serialOracle // how each serial run ends; nil: the rules of `never` judge the runs
 }
 
-// New starts the instances of the program and waits until all are ready. Call Check before the first Run, and
-// Close at the end. The error is one line that tells the user what to do.
+// New starts the instances of the program and waits until all are ready. Call Check before the first Run, and Close at
+// the end. The error is one line that tells the user what to do.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x, err := newRunner(s)
 	if err != nil {
@@ -78,7 +78,7 @@ func newRunner(s Spec) (*Runner, error) {
 	return runnerOf(programs, session.NewRehearsal(programs), s), nil
 }
 
-// runnerOf returns a runner for running or prepared programs.
+// runnerOf returns a runner for programs that are running or about to be started.
 func runnerOf(programs session.Programs, rehearsal *session.Rehearsal, s Spec) *Runner {
 	x := &Runner{
 		programs: programs, spec: s, rehearsal: rehearsal, guard: &ignoreGuard{programs: programs},
@@ -90,8 +90,8 @@ func runnerOf(programs session.Programs, rehearsal *session.Rehearsal, s Spec) *
 	return x
 }
 
-// Next returns a runner for the same programs with other buyers: one buyer, or the same number as before. Call Check
-// on the new runner, and later Close. Do not use the old runner any more.
+// Next returns a runner for the same programs with other buyers: one buyer, or the same number as before. Call Check on
+// it, and later Close. The old runner must not be used any more.
 func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error) {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return nil, err
@@ -100,12 +100,12 @@ func (x *Runner) Next(ctx context.Context, buyers []app.Request) (*Runner, error
 	return runnerOf(x.programs, x.rehearsal.Next(), x.spec), nil
 }
 
-// Watch makes Check wait for the time d before a buyer comes, and record in Check.Pollers the commands that the
-// programs send meanwhile. Without Watch, Check records only the half second in which the programs were found
-// idle. Call Watch before Check.
+// Watch makes Check wait for the time d before it sends a buyer. Check.Pollers then has the commands that the programs
+// send meanwhile. Without Watch, it has only those of the half second in which the programs were found idle. Call Watch
+// before Check.
 func (x *Runner) Watch(d time.Duration) { x.rehearsal.Watch = d }
 
-// Racing returns one line about a buyer that breaks a rule even when it runs alone, because its own commands race; "":
+// Racing returns one line about a buyer that breaks a rule even when it runs alone, since its own commands race; "" if
 // there is none. Call Check before.
 func (x *Runner) Racing() string {
 	if len(x.racing) == 0 {
@@ -124,8 +124,7 @@ func (x *Runner) Anew() { x.recovery.Anew() }
 // Stated implements schedule.Runner. It returns false, since the explorer cannot see a program's state.
 func (x *Runner) Stated() bool { return false }
 
-// Run implements schedule.Runner. The error is a schedule.Void if the program fails, or its servers cannot be
-// reached.
+// Run implements schedule.Runner. If the program fails, or its servers cannot be reached, the error is a schedule.Void.
 func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool) (e schedule.Ended, err error) {
 	if err := x.recovery.Recover(ctx); err != nil {
 		return e, err
@@ -161,9 +160,9 @@ func (x *Runner) Run(ctx context.Context, choose schedule.Chooser, observe bool)
 	return e, err
 }
 
-// together serves all buyers of a shared instance at once, as a rehearsal. All requests are inside the program
-// before the first buyer is served, so the program's pool opens a connection for each. Otherwise the speed of the
-// machine would decide how many connections the pool has, and so the course of a schedule.
+// together serves all buyers of a shared instance at once, as a rehearsal. No buyer is served before all requests are
+// inside the program, so its pool opens a connection for each. Otherwise the speed of the machine would decide how many
+// connections the pool has, and that can change the course of a schedule.
 func (x *Runner) together(ctx context.Context) error {
 	r := x.newRun(false, false)
 	x.programs.Gates.Close()
@@ -176,21 +175,21 @@ func (x *Runner) together(ctx context.Context) error {
 	if _, void := schedule.AsVoid(err); err != nil && !void {
 		return err
 	}
-	x.programs.Gates.Open() // after a discarded run, the buyers continue without the gates
+	x.programs.Gates.Open() // after a discarded run, the buyers finish without the gates
 	if err = r.clearing.Served(ctx); errors.Is(err, session.ErrJam) {
 		r.buyers.HangUp(r.buyers.All...)
 	}
 	return err
 }
 
-// An unjudged is a run without a judgement at its end.
+// An unjudged is a run that ends without a verdict.
 type unjudged struct{ *run }
 
 // End implements conduct.Subject.
 func (unjudged) End(_ context.Context, _ *schedule.Ended, err error) error { return err }
 
-// Printed returns the output of the program's instances since the last call, one instance after the
-// other, at most 4 KiB for each.
+// Printed returns the output of the program's instances since the last call, one instance after the other. It returns
+// at most 4 KiB for each.
 func (x *Runner) Printed() string {
 	var all strings.Builder
 	for _, i := range x.programs.Instances.All {

@@ -11,13 +11,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// Rush runs the given number of rounds. Each round resets the state and sends one burst, in which the buyers cycle
-// through the requests in oversell.yaml. When the program is idle, Rush runs the user's own queries, and calls done.
+// Rush runs a number of rounds. Each round resets the state and sends one burst of buyers. Their requests are those of
+// oversell.yaml, which repeat if there are more buyers. When the program is idle, Rush runs the queries of
+// oversell.yaml, and calls done.
 //
-// The gates hold nothing, and the program's own time-outs apply. So Rush restarts the program first. An attached
-// program is not restarted: its connections keep the explorer's time-outs. After a round that leaves work undone,
-// Rush stops, since that work would disturb the next round. Rush returns the finished rounds even with an
-// error. No schedule can be run afterwards.
+// The gates hold nothing, and the program's own time-outs apply. So Rush first restarts the program. It cannot restart
+// an attached program, whose connections keep the explorer's time-outs. If a round leaves work undone, Rush stops,
+// because that work would disturb the next round. Even with an error, it returns the finished rounds. Afterwards, no
+// schedule can run.
 func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd)) (all []Crowd, err error) {
 	x.programs.Gates.EndByClock()
 	x.programs.Gates.Open()
@@ -61,8 +62,8 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	if ended != "" {
 		undone = ended
 	}
-	// A buyer may be answered before its work is done: a thread may still run or sleep, or a command or an answer may
-	// be in transit.
+	// A buyer may be answered before its work is done: a thread may still run or sleep, or a command or its answer may be
+	// in transit.
 	r := p.Rest()
 	resting, err := p.Await(ctx, time.Millisecond, func() bool {
 		return r.IsRestful() && !p.Instances.Sleeps() && p.Gates.Connections.HandedOver()
@@ -70,13 +71,13 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	switch {
 	case err != nil:
 		return c, false, err
-	case !resting: // the program's next step may be the one that makes the data consistent
+	case !resting: // its remaining work may be what makes the data consistent
 		c.inconclusive("the program does not become idle within %s: its remaining work is not known", p.App.IdleWithin)
 		return c, false, nil
 	}
 	most, left := p.Gates.Crowd.Gathered()
 	c.AtOnce = most
-	if err := p.Backends.End(ctx, left); err != nil { // the servers of lost connections may still execute a command
+	if err := p.Backends.End(ctx, left); err != nil { // the servers may still execute a command of a connection that was lost
 		return c, false, err
 	}
 	if err := c.judge(func(t app.Told) ([]witness.Finding, error) { return p.Servers.Never(ctx, t) }); err != nil {

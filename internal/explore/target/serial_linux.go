@@ -18,24 +18,24 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A serialOracle judges runs if oversell.yaml has no rules. A run must end like a serial run: one in which the buyers
-// come one after the other, in some order. See package oracle.
+// A serialOracle judges runs if oversell.yaml has no rules. A run must end as a serial run does: the buyers come one
+// after the other, in some order. Package oracle compares them.
 type serialOracle struct {
 	*oracle.Oracle
 	app     *app.App
 	reader  *oracle.Reader
 	reset   oracle.Data     // data after reset, before any buyer
 	touched map[string]bool // tables that a serial run changes or that its commands name
-	aged    map[string]bool // keys: lists of differing places, such as items.stock; true: a serial run was repeated for them, see age
+	aged    map[string]bool // by list of places that differ, such as items.stock: a serial run was already repeated for it, see age
 	ended   *oracle.Run     // the end of the last judged run
 	struck  bool            // an event, such as a crash, was injected in that run
 	differs *oracle.Difference
 
-	unmatched []string // entries of `except` that match nothing
+	unmatched []string // entries of `except` in oversell.yaml that match nothing
 }
 
-// newSerialOracle reads the data right after reset. It returns nil if the rules of `never` judge the runs, or if there
-// is only one buyer.
+// newSerialOracle reads the data right after reset. If the rules of `never` judge the runs, or if there is only one
+// buyer, it returns nil.
 func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	if !x.programs.App.Serial || len(x.programs.App.Buyers) < 2 {
 		return nil, nil
@@ -62,11 +62,11 @@ func newSerialOracle(ctx context.Context, x *Runner) (*serialOracle, error) {
 	return o, err
 }
 
-// apart is the minimum time between two runs of one order. Then even times rounded to a second differ.
+// apart is the minimum time between two runs of one order. Then times differ even if they are rounded to a second.
 const apart = 2100 * time.Millisecond
 
-// learn runs every order of every subset of the buyers, and returns the number of orders. It runs the orders of all
-// buyers twice, in different seconds, to find the values that depend on the clock or on chance.
+// learn runs the buyers, and each subset of them, in every order. It returns the number of orders. It runs the orders
+// of all buyers twice, in different seconds, to find the values that depend on the clock or on chance.
 func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ error) {
 	if err := x.programs.Reset(ctx); err != nil {
 		return 0, err
@@ -109,7 +109,7 @@ func (o *serialOracle) learn(ctx context.Context, x checker) (orders int, _ erro
 		}
 	}
 	none := o.Unmatched(x.programs.App.Except)
-	if o.unmatched = none; len(none) > 0 && !x.programs.App.Scanned { // the entry may belong to another pair of the scan
+	if o.unmatched = none; len(none) > 0 && !x.programs.App.Scanned { // the scan tries pairs of requests; the entry may belong to another pair
 		return 0, fmt.Errorf("except: %s names no table.column, no table.* and no place in an answer; --app-check shows the statements, and the body of an answer is body /path", none[0])
 	}
 	o.Only(o.names)
@@ -155,15 +155,15 @@ func (o *serialOracle) mentioned(server, text string) {
 	}
 }
 
-// names reports whether a serial run changes the table, or a command of a serial run names it.
+// names reports whether a serial run changes the table, or has a command that names it.
 func (o *serialOracle) names(table string) bool {
 	_, name, _ := strings.Cut(table, ".") // without its schema
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
 }
 
-// judge returns a finding if no serial run ended like this run, nil otherwise. The result early reports whether a buyer
-// was refused while a unit was left. With `strict`, such a refusal is a finding instead, unless an event was
-// injected.
+// judge returns a finding if no serial run ended like this run, and otherwise nil. The result early reports whether a
+// buyer was refused while a unit was left. With `strict`, such a refusal is a finding instead, unless the explorer has
+// injected an event.
 func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck bool) (_ []witness.Finding, early bool, err error) {
 	o.ended = &oracle.Run{Answers: map[int]oracle.Answer{}}
 	for _, b := range buyers.All {
@@ -189,7 +189,7 @@ func (o *serialOracle) found() (_ []witness.Finding, early bool, err error) {
 			Title:   "equals no order of the buyers, one after the other; nearest: " + d.String(),
 			Columns: []string{"where", "this run", "one after the other"},
 		}
-		if places := d.Places(); !slices.Contains(places, "status") { // a different status cannot be excepted
+		if places := d.Places(); !slices.Contains(places, "status") { // a different status of the answer cannot be excepted
 			f.Remedy = "if that may differ, add to the file: except: [" + strings.Join(quoted(places), ", ") + "]"
 		}
 		for _, w := range d.Rows {
@@ -206,10 +206,10 @@ func (o *serialOracle) found() (_ []witness.Finding, early bool, err error) {
 	return nil, early, nil
 }
 
-// plain matches an entry of a YAML list that needs no quotes.
+// plain matches an entry that a YAML list can contain without quotes.
 var plain = regexp.MustCompile(`^[\w.*/-]+(?:[: ]?[\w.*/-]+)*$`)
 
-// quoted returns the entries of a YAML list.
+// quoted returns entries as text for a YAML list.
 func quoted(entries []string) (all []string) {
 	for _, e := range entries {
 		if !plain.MatchString(e) {
@@ -220,9 +220,9 @@ func quoted(entries []string) (all []string) {
 	return all
 }
 
-// age checks for values that grow with time. If the last run differs only in numbers from the nearest serial run, age
-// repeats that serial run, once for each set of differing places. Values that differ between the two runs of that order
-// are not compared any more. The programs restart first, since a race may have left data in their memory.
+// age checks for values that depend on the time of the run. If the last run differs from the nearest serial run only in
+// numbers, age repeats that serial run, once for each set of differing places. Then values that differ between these
+// two serial runs are no longer compared. The programs restart first, since a race may have left data in their memory.
 func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) error {
 	d := o.differs
 	o.differs = nil
@@ -238,7 +238,7 @@ func (o *serialOracle) age(ctx context.Context, x checker, e *schedule.Ended) er
 	x.recovery.Anew()
 	err := o.run(ctx, x, d.Order)
 	o.Only(o.names)
-	if err != nil || o.Settle() != nil { // the difference stays in the report, for the user to judge
+	if err != nil || o.Settle() != nil { // the difference stays in the report, and the user decides
 		return ctx.Err()
 	}
 	e.Uncompared = o.LeftOut()

@@ -6,16 +6,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// snapshots tracks the transactions that have just taken their snapshot. Such a transaction does not see later commits
-// of other buyers. So the search tries early to let another buyer move before the transaction's next statement. The map
-// contains only transactions whose BEGIN names an isolation level above READ COMMITTED.
+// snapshots tracks the transactions that have just taken their snapshot, and so do not see later commits of other
+// buyers. The search first tries schedules in which another buyer moves before the next statement of such a
+// transaction. The map has only transactions whose BEGIN names an isolation level above READ COMMITTED.
 type snapshots map[*wire.Conn]stage
 
 // A stage is the progress of a tracked transaction.
 type stage byte
 
 const (
-	outside stage = iota // not tracked, or past the second statement
+	outside stage = iota // not tracked: no such transaction, or it is past its second statement
 	begun                // before its first statement
 	taken                // after its first statement
 )

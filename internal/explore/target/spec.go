@@ -18,11 +18,11 @@ type Spec struct {
 	App     *app.App
 	Servers *app.Servers // used only by this exploration; the caller closes them
 	Events  []schedule.Event
-	// Tries is the maximum number of futile retries in a row while another buyer could continue, 1 to
-	// MaxTries; 0 means DefaultTries. See schedule.Point.Held.
+	// Tries is the maximum number of futile retries in a row while another buyer could continue: 1 to MaxTries; 0 means
+	// DefaultTries. A futile retry repeats the same commands with the same answers.
 	Tries int
-	// Overlap runs an autocommitted statement as two steps, its execution and its commit, if another buyer's command
-	// could notice the difference, see splitting.
+	// Overlap runs an autocommitted statement as two steps, execution and commit, if another buyer's command could notice
+	// the difference.
 	Overlap bool
 }
 
@@ -32,19 +32,19 @@ const (
 	MaxTries     = 100
 )
 
-// A Check describes a run of each buyer alone, one command at a time. It shows the mistakes in oversell.yaml.
+// A Check describes what each buyer did when it ran alone, one command at a time. It shows mistakes in oversell.yaml.
 type Check struct {
 	Servers string         `json:"servers"`
 	Buyers  []Alone        `json:"buyers"`
-	Pollers []gates.Poller `json:"pollers,omitempty"` // commands that the program sent while no buyer was there
-	Ignore  []string       `json:"ignore,omitempty"`  // the present entries of `ignore`, and entries for these pollers; nil without pollers
+	Pollers []gates.Poller `json:"pollers,omitempty"` // commands that the program sent while it served no buyer
+	Ignore  []string       `json:"ignore,omitempty"`  // the present entries of `ignore` in oversell.yaml, and new ones for these pollers; nil without pollers
 
-	Orders     int      `json:"orders,omitempty"`     // number of serial runs, each of some or all buyers; 0: the rules of `never` judge the runs
-	Uncompared []string `json:"uncompared,omitempty"` // allowed differences from the serial runs, see explore.Report
-	Unmatched  []string `json:"-"`                    // entries of `except` that match nothing, since they belong to other requests of a scan
+	Orders     int      `json:"orders,omitempty"`     // number of serial runs (all or some buyers, one after the other); 0: the rules of `never` judge the runs
+	Uncompared []string `json:"uncompared,omitempty"` // where a run may differ from the serial runs, see explore.Report
+	Unmatched  []string `json:"-"`                    // entries of `except` that match nothing here, since they belong to other requests of the scan
 }
 
-// Alone describes the run of one buyer.
+// Alone describes the run of a buyer alone.
 type Alone struct {
 	Buyer    int          `json:"buyer"`
 	Request  string       `json:"request"`
@@ -54,25 +54,25 @@ type Alone struct {
 	Commands []gates.Seen `json:"commands"`
 	Passed   []string     `json:"passed"`            // commands that no gate holds
 	Ignored  []string     `json:"ignored,omitempty"` // commands that oversell.yaml ignores, without their values
-	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that affect a step or a rule, each with the reason
-	Varies   []string     `json:"varies,omitempty"`  // commands with unrecognized values that differ between two runs
+	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that use data of a step or a rule, each with the reason
+	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs, for a reason that is unknown
 
-	// Meets is the number of its commands whose order relative to another buyer's may matter. 0: the search does not
-	// use this number, since the program is short or has no PostgreSQL.
+	// Meets is the number of its commands whose order relative to another buyer's may matter. It is 0 if the search does
+	// not use it, because the program is short or has no PostgreSQL.
 	Meets  int    `json:"meets,omitempty"`
 	Why    string `json:"why,omitempty"` // problem; "" if there is none
 	Status int    `json:"-"`             // 0: no answer
-	Hides  string `json:"-"`             // an entry of Hidden that writes what a rule reads; "": none
+	Hides  string `json:"-"`             // an entry of Hidden that writes a table that a rule reads; "": none
 	AtOnce int    `json:"-"`             // maximum number of its commands that could be at the servers at once
-	Races  string `json:"-"`             // the rule that the lone buyer breaks, with several commands at once; "": none
+	Races  string `json:"-"`             // a rule that this buyer breaks alone, with several commands at once; "": none
 
 	answers []exchange
 	ignored []gates.Template // the commands of Ignored
 	used    []rows.Used
-	doubted *witness.Finding // a rule with :sold or :failed that is broken after this buyer alone; nil: none
+	doubted *witness.Finding // a rule with :sold or :failed that this buyer breaks alone; it may hold after all buyers; nil: none
 }
 
-// An exchange is a command and its answer, in full, with names in place of values that differ between runs.
+// An exchange is a command and its answer, in full. Names replace the values that differ between runs.
 type exchange struct {
 	command, server, answer string
 	usage                   usage
@@ -80,19 +80,19 @@ type exchange struct {
 
 // A usage lists the resources that a command uses.
 type usage struct {
-	reads, locks, writes []Resource // read without a lock, locked, and written
-	related              []Resource // read for a foreign key, with locks that do not exclude each other
-	words                []string   // the words of a Redis command; only the server knows its keys
+	reads, locks, writes []Resource // read without a lock; locked; written
+	related              []Resource // read because of a foreign key, with shared locks
+	words                []string   // the words of a Redis command, of which only the server knows which are keys
 	changes              bool       // the Redis command may change its keys
-	database             string     // Redis database, such as "db 1"; any other text: the first database
+	database             string     // number of the Redis database, as in "db 1"; any other text means the first one
 }
 
-// A Resource is a table of a database, its named locks, or a Redis key. The name * stands for all of them.
+// A Resource is a table, the named locks of a database, or a Redis key. The name * stands for all of a server.
 type Resource struct{ Server, Name string }
 
 const anything = "*"
 
-// Covers reports whether the two resources may be the same.
+// Covers reports whether the two resources may be the same one.
 func (r Resource) Covers(other Resource) bool {
 	return r.Server == other.Server && (r.Name == other.Name || r.Name == anything || other.Name == anything)
 }
@@ -110,7 +110,7 @@ func (r Resource) String() string {
 	return r.Name
 }
 
-// A Footprint lists the resources that a buyer alone used. Each list has a resource at most once.
+// A Footprint lists the resources that a buyer used when it ran alone. No list contains a resource twice.
 type Footprint struct {
 	Reads  []Resource // including rows that the server reads for a foreign key
 	Locks  []Resource // including locks that a command only tries to take, as with NOWAIT or SKIP LOCKED
@@ -121,7 +121,7 @@ type Footprint struct {
 // Empty reports whether the buyer used nothing.
 func (f Footprint) Empty() bool { return len(f.Reads)+len(f.Locks)+len(f.Writes) == 0 }
 
-// Err returns why the program cannot be explored, in one line, or nil.
+// Err returns why the program cannot be explored, in one line; nil if it can.
 func (c Check) Err() error {
 	for _, a := range c.Buyers {
 		switch {
@@ -146,7 +146,7 @@ func (c Check) commands() (all []gates.Seen) {
 	return all
 }
 
-// answers lists the answer of each buyer alone. Buyers with the same answer are named together.
+// answers lists the answer to each buyer alone. It names buyers with the same answer together.
 func (c Check) answers() string {
 	told := map[string][]int{}
 	var all []string // in the order of the buyers

@@ -14,24 +14,24 @@ import (
 )
 
 // A strays detects a session lock that a buyer takes on one connection and releases on another, which does not hold it.
-// A pooler between program and server, or the program's own pool, may give the buyer another connection in between. If
-// a pooler assigns a connection only for a transaction, the connection is free again before the buyer is answered. Then
-// no schedule lets another buyer move in between, so strays reports the lock when it is taken.
+// In between, the program's own pool, or a pooler between program and server, may give the buyer another connection.
+// Some poolers assign a connection only for a transaction. It is then free again before the buyer is answered, and no
+// schedule lets another buyer move in between. So strays reports the lock when the buyer takes it.
 type strays struct {
 	taken  map[stray]*wire.Conn
-	pooler func(*wire.Conn) string // returns the pooler that assigns the connection only for a transaction; "": none
-	first  string                  // the first such lock, as text for the user; "": none
+	pooler func(*wire.Conn) string // returns the pooler that assigns the connection per transaction; "": none
+	first  string                  // the first such lock, described for the user; "": none
 }
 
 // poolers are programs that share connections among their clients. lendsBriefly matches a configuration of pgcat or
-// Odyssey that assigns a connection only for a transaction or a statement (pgcat, "pool_mode"; Odyssey, "pool").
+// Odyssey that assigns a connection only for one transaction or statement (pgcat, "pool_mode"; Odyssey, "pool").
 var (
 	poolers      = []string{"pgbouncer", "pgcat", "odyssey"}
 	lendsBriefly = regexp.MustCompile(`(?im)^[^;#\n]*\bpool(?:_mode)?[\s="]+(?:transaction|statement)\b`)
 )
 
-// poolerOf returns the pooler among a program's processes that assigns connection c only for a transaction; "" if none
-// does.
+// poolerOf returns the pooler among the instance's processes that assigns connection c only for a transaction; "" if
+// there is none.
 func poolerOf(i *instance.Instance, c *wire.Conn) string {
 	at := slices.IndexFunc(poolers, func(name string) bool {
 		if !i.Up() {
@@ -52,12 +52,12 @@ func poolerOf(i *instance.Instance, c *wire.Conn) string {
 // ofEntry matches the options dbname and pool_mode of an entry in PgBouncer's sections [databases] and [users].
 var ofEntry = regexp.MustCompile(`\b(dbname|pool_mode)\s*=\s*'?([^'\s]+)`)
 
-// lendsInPgBouncer reports whether PgBouncer assigns the user's connections to the database only for a transaction or a
-// statement. Several entries of the settings may lead to one database. If their modes differ, the default applies
+// lendsInPgBouncer reports whether PgBouncer assigns the user's connections to the database only for one transaction or
+// statement. Several entries of the settings may name one database. If their modes differ, the default applies
 // (pgbouncer.org, "Configuration", pool_mode).
 func lendsInPgBouncer(settings, database, user string) bool {
 	section, byDefault, ofUser, fallback := "", "session", "", ""
-	var ofDatabase []string // modes of the entries for the database; "": the default
+	var ofDatabase []string // modes of the entries for this database; "": the default mode
 	for line := range strings.Lines(settings) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
@@ -130,7 +130,7 @@ func (s *strays) answered(o *gates.Op, answer string) {
 	}
 }
 
-// keeps reports whether the buyer holds a session lock on another connection.
+// keeps reports whether the buyer holds a session lock on a connection other than this one.
 func (s *strays) keeps(b *client.Buyer, other *wire.Conn) bool {
 	for lock, c := range s.taken {
 		if lock.buyer == b.ID && c != other {

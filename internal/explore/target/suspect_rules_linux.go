@@ -7,20 +7,20 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// suspectRules holds rules with :sold or :failed that were broken before all buyers had come. Such a rule
-// is a mistake in oversell.yaml only if it is also broken after all buyers have come, one after the other.
+// suspectRules holds rules with :sold or :failed that were broken before all buyers had come. Such a rule is a mistake
+// in oversell.yaml only if it is also broken after all buyers have come, one after the other.
 type suspectRules struct {
 	atReset *witness.Finding // a rule that was broken right after reset; nil: none
-	alone   []Alone          // each may have a rule that is broken after this buyer alone
+	alone   []Alone          // some have a rule that is broken after this buyer alone
 }
 
-// any reports whether there is such a rule.
+// any reports whether there is a suspect rule.
 func (d suspectRules) any() bool {
 	return d.atReset != nil || slices.ContainsFunc(d.alone, func(a Alone) bool { return a.doubted != nil })
 }
 
-// decide marks each Alone that has a mistaken rule. The list found contains the rules that are broken after the last
-// buyer. The error names a mistaken rule that was broken right after reset.
+// decide marks each Alone with a mistaken rule. The list found has the rules that are broken after the last buyer. The
+// error names a mistaken rule that was broken right after reset.
 func (d suspectRules) decide(found []witness.Finding) error {
 	again := func(f *witness.Finding) bool {
 		return f != nil && slices.ContainsFunc(found, func(other witness.Finding) bool { return other.Query == f.Query })
@@ -48,8 +48,8 @@ func first(found []witness.Finding, answers bool) *witness.Finding {
 	return nil
 }
 
-// breaks records that the rule f is broken after the buyer's answer. A buyer with several commands under way
-// at once may race with itself, which is a finding of the search; otherwise the rule is a mistake.
+// breaks records that the rule f is broken after the buyer's answer. A buyer with several commands at once may race
+// with itself, which the search reports. Otherwise the rule is a mistake in oversell.yaml.
 func (a *Alone) breaks(f *witness.Finding) {
 	if a.AtOnce > 1 {
 		a.Races = f.Query

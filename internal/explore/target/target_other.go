@@ -14,7 +14,7 @@ import (
 // A Runner needs Linux. New always fails here, so its methods are never called.
 type Runner struct{ schedule.Runner }
 
-// New returns an error that names the missing system.
+// New returns an error which says that programs can be explored only on Linux.
 func New(context.Context, Spec) (*Runner, error) {
 	_, err := process.NewNetwork()
 	return nil, err

@@ -14,14 +14,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// If all buyers share one instance, no connection identifies the buyer of a command. But the explorer delivers
-// only one message at a time. So the next command belongs to the buyer that received the message, or to a
-// buyer that waited inside the program for a mutex, a pooled connection or a timer. The explorer infers the
-// buyer: it assumes that after the same request and the same answers, the same commands follow. It learns these
-// commands whenever the buyer is certain, first from each buyer alone. If it cannot infer the buyer, the run is void.
+// If all buyers share one instance, no connection identifies the buyer of a command. But the explorer delivers only one
+// message at a time. So the next command belongs to the buyer that received the message, or to a buyer that waited
+// inside the program, for example for a mutex or a pooled connection. The explorer infers which: it assumes that the
+// same commands follow after the same request and the same answers. It learns them whenever the buyer is certain, first
+// from each buyer alone. If it cannot infer the buyer, the run is void: discarded and repeated.
 //
-// A wrong inference loses no schedule, since the search assumes that no steps of a shared instance commute. It only
-// shows a step in the column of another buyer, or counts a retry for the wrong buyer (see package retry).
+// A wrong inference loses no schedule, since the search assumes that no two steps of a shared instance commute. It only
+// shows a step in another buyer's column, or counts a retry for the wrong buyer (package retry).
 
 // A history is a hash of a buyer's request, its commands and their answers, in this order.
 type history [sha256.Size]byte
@@ -34,18 +34,18 @@ func (w history) after(command, answer string) history {
 	return sha256.Sum256(fmt.Appendf(w[:], "%q %q", command, answer))
 }
 
-// habits records which commands followed each history, and how often each came before the next answer. It uses
-// only commands whose buyer is certain.
+// habits records which commands followed each history, and how often each came before the next answer. It learns only
+// from commands whose buyer is certain.
 type habits struct {
 	next     map[history]map[string]int
 	parallel bool // a buyer may send a command while its previous one has no answer
 	late     bool // a buyer may send a command after the answer to its request
 }
 
-// isTold is the entry in habits.next that stands for the answer to the buyer.
+// isTold is an entry in habits.next: after this history, the buyer's request is answered.
 const isTold = "\x00told"
 
-// An observation is a command that followed a history, and the number of times that it had come by then.
+// An observation is a command that followed a history, and how often it had come since the last answer.
 type observation struct {
 	history history
 	next    string
@@ -66,7 +66,7 @@ func (h *habits) learn(a *attribution) {
 	h.parallel, h.late = h.parallel || a.parallel, h.late || a.late
 }
 
-// A trace is the recent history of one buyer, by which an attribution distinguishes the buyers.
+// A trace is the recent history of one buyer. By it, an attribution tells the buyers apart.
 type trace struct {
 	history   history
 	sentSince map[string]int // by command: how often it came since the last answer
@@ -81,13 +81,13 @@ type attribution struct {
 	habits *habits
 
 	traces       map[int]*trace       // by buyer
-	open         map[*wire.Conn][]int // by connection: the buyers that have used it in its open transaction
+	open         map[*wire.Conn][]int // by connection with an open transaction: the buyers that have used it
 	observations []observation        // for habits.learn
-	parallel     bool                 // as in habits, in this run
-	late         bool                 // as in habits, in this run
+	parallel     bool                 // as in habits, but only in this run
+	late         bool                 // as in habits, but only in this run
 	before       int                  // Buyers.Handed when the last command or request was released
-	inferred     bool                 // more than one buyer could have sent some command
-	guessed      bool                 // two buyers were indistinguishable
+	inferred     bool                 // for some command, more than one buyer was possible
+	guessed      bool                 // for some command, two buyers were equally likely
 }
 
 func newAttribution(now func() gates.Commands, b *client.Buyers, n *naming.Names, h *habits) *attribution {
@@ -109,10 +109,10 @@ func (a *attribution) of(b *client.Buyer) *trace {
 	return &trace{sentSince: map[string]int{}}
 }
 
-// released records that a move is about to be made. The move's buyer sends nothing more until it receives a message.
+// released is called before a move. The move's buyer then sends nothing more until it receives a message.
 func (a *attribution) released() { a.before = a.buyers.Handed }
 
-// senders returns the buyers that could have sent the next command.
+// senders returns the buyers that may have sent the next command.
 func (a *attribution) senders() (all []*client.Buyer) {
 	h, now := a.habits, a.buyers.Of(a.buyers.Current)
 	inside := a.buyers.Inside(a.now())
@@ -132,7 +132,7 @@ func (a *attribution) senders() (all []*client.Buyer) {
 	return all
 }
 
-// whose finds the buyer that sent command o after the last delivery. The error is a schedule.Void if it cannot.
+// whose finds the buyer of command o. If it cannot, the error is a schedule.Void.
 func (a *attribution) whose(o *gates.Op) error {
 	name := a.names.Usual(a.names.Of(o.Text))
 	all := a.senders()
@@ -163,15 +163,15 @@ func (a *attribution) whose(o *gates.Op) error {
 		}
 		return naming.Void(notKnown, "%q could be of buyer %s", o.Text, naming.List(ids, "or"))
 	}
-	// If several buyers have the same history, the buyer that has waited longest is assumed to be unblocked first. If
-	// that is wrong, the answers show it later, see answered.
+	// Buyers with the same history are equally likely. Then whose assumes that the buyer that has waited longest was
+	// unblocked first. If that is wrong, a later answer shows it, see answered.
 	a.guessed = a.guessed || len(would) > 1
 	first := slices.MinFunc(would, func(x, y *client.Buyer) int { return x.Since - y.Since })
 	a.owns(o, first.ID, name)
 	return nil
 }
 
-// expected returns the buyers known to send a command of this name next, and those whose next command is unknown.
+// expected returns the buyers that are known to send this command next, and those whose next command is not known.
 func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*client.Buyer) {
 	for _, b := range all {
 		switch next := a.habits.next[a.of(b).history]; {
@@ -186,7 +186,7 @@ func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*
 
 const notKnown = "the buyer of a command is unknown"
 
-// owns records the buyer of a command, as an observation about that buyer's history.
+// owns records the buyer of a command. It also notes the command as an observation about the buyer's history.
 func (a *attribution) owns(o *gates.Op, id int, name string) {
 	b := a.buyers.Of(id)
 	o.Buyer = id
@@ -203,8 +203,8 @@ func (a *attribution) waits(b *client.Buyer, o *gates.Op) bool {
 	return slices.ContainsFunc(slices.Concat(now.Held, now.Flying, now.Uncommitted), func(other *gates.Op) bool { return other != o && other.Buyer == b.ID })
 }
 
-// answered processes the buyers that were answered since the last call. It returns an error if more commands of such a
-// buyer were expected, since one of them was probably counted for another buyer.
+// answered handles the buyers that were answered since the last call. If such a buyer should have sent more commands,
+// it returns an error, since one of them was probably counted for another buyer.
 func (a *attribution) answered() error {
 	h := a.habits
 	for _, b := range a.buyers.All {
@@ -243,7 +243,7 @@ func (a *attribution) keeps(b *client.Buyer, other *wire.Conn) bool {
 	return false
 }
 
-// transaction records which buyers use a connection while it has an open transaction. A pool may give the connection to
+// transaction records which buyers use a connection with an open transaction. A pool may give such a connection to
 // several buyers.
 func (a *attribution) transaction(o *gates.Op) {
 	c := o.Conn()

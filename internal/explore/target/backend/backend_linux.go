@@ -1,6 +1,6 @@
-// Package backend asks the user's servers what the gates cannot see, over connections of its own: which command
-// waits for another connection, which locks a connection holds, and when a closed connection has ended. It also reads
-// the code that a database runs inside statements.
+// Package backend asks the user's servers what the gates cannot see, over connections of its own: which command waits
+// for another connection, which locks a connection holds, and when a closed connection has ended. It also reads the
+// triggers, functions and procedures that a database runs inside statements.
 package backend
 
 import (
@@ -32,36 +32,34 @@ import (
 type Backend interface {
 	// Adopt records that a program has logged in. The server's number for the connection is id.
 	Adopt(id int64)
-	// Waiting returns the connections whose command waits for another connection. The caller sets named to true if one
-	// of the commands asks for a named lock.
+	// Waiting returns the connections whose command waits for another connection. If one of the commands asks for a named
+	// lock, the caller sets named to true.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
-	// Granted reports whether the command, which asks for a named lock, no longer waits: it has the
-	// lock, or the lock is free.
+	// Granted reports whether command o, which asks for a named lock, no longer waits: it has the lock, or the lock is
+	// free.
 	Granted(ctx context.Context, o *gates.Op) (bool, error)
-	// Gone reports whether the server has ended a connection that its program closed, and has rolled
-	// back its transaction.
+	// Gone reports whether the server has ended a connection that its program closed, and rolled back its transaction.
 	Gone(ctx context.Context, id int64) (bool, error)
 	// End waits until the connection has ended and its transaction is rolled back.
 	End(ctx context.Context, id int64) error
-	// Interrupt ends the wait of a connection's command, like a time-out.
+	// Interrupt ends the wait of a connection's command, as a time-out does.
 	Interrupt(ctx context.Context, id int64) error
-	// Answered is called with the answer to a command. If Interrupt ended the command's wait, Answered replaces the
-	// answer by the server's answer to a time-out or a deadlock.
+	// Answered is called with the answer to a command. If Interrupt ended the command's wait, Answered replaces the answer
+	// by the one that the server gives after a time-out or a deadlock.
 	Answered(ctx context.Context, o *gates.Op) error
-	// Held describes the locks and the transaction of each connection, see
-	// serverstate.Connections.Held.
+	// Held describes the locks and the transaction of each connection, by the server's number for the connection.
 	Held(ctx context.Context) (map[int64][]string, error)
-	// After is called when a command has changed something, before its answer is delivered.
+	// After is called when a command has changed something, before the explorer delivers its answer.
 	After(ctx context.Context) error
 }
 
-// A Protocol is a wire protocol with the backend of its server. Each has one line in Protocols.
+// A Protocol is a wire protocol, with the function that makes the backend for its server. Protocols lists all.
 type Protocol struct {
 	wire.Protocol
 	open func(*app.Servers) Backend
 }
 
-// Protocols returns all protocols. A database's session looks up triggers and functions in the catalogs.
+// Protocols returns all protocols. For a database, the parameter code provides the triggers and functions.
 func Protocols(code Catalogs) []Protocol {
 	return []Protocol{
 		{mysql.Protocol(code["mysql"].Load), sqlBackend("mysql", dialect.MySQL)},
@@ -87,8 +85,8 @@ func Open(servers *app.Servers, code Catalogs) Backends {
 // Of returns the backend that a connection leads to.
 func (all Backends) Of(c *wire.Conn) Backend { return all[c.Protocol] }
 
-// Cut ends connections of the programs, opens the gates so that nothing waits there, and waits until the
-// servers have rolled back the transactions of these connections.
+// Cut ends connections of the programs and opens the gates, so that nothing waits there. It returns when the servers
+// have rolled back the transactions of these connections.
 func (all Backends) Cut(ctx context.Context, g *gates.Gates, conns []*wire.Conn) error {
 	for _, c := range conns {
 		c.Cut()
@@ -97,7 +95,7 @@ func (all Backends) Cut(ctx context.Context, g *gates.Gates, conns []*wire.Conn)
 	return all.End(ctx, conns)
 }
 
-// End waits until connections that were cut have ended.
+// End returns when the servers have ended all these connections, which were cut before.
 func (all Backends) End(ctx context.Context, conns []*wire.Conn) error {
 	for _, c := range conns {
 		if err := all.Of(c).End(ctx, c.ID); err != nil {
@@ -107,7 +105,8 @@ func (all Backends) End(ctx context.Context, conns []*wire.Conn) error {
 	return nil
 }
 
-// OpenGates opens the gates, and ends the waits in the servers that would have no time-out.
+// OpenGates opens the gates. It also ends waits in the servers that would otherwise never end, since their time-out was
+// removed.
 func (all Backends) OpenGates(ctx context.Context, g *gates.Gates) error {
 	for _, o := range g.Open() {
 		if err := all.Of(o.Conn()).Interrupt(ctx, o.Conn().ID); err != nil {
@@ -117,7 +116,7 @@ func (all Backends) OpenGates(ctx context.Context, g *gates.Gates) error {
 	return nil
 }
 
-// sqlBackend queries a database, like the explorer of the catalogue's strategies.
+// sqlBackend queries a database. It uses package serverstate, like the explorer of the catalogue's strategies.
 func sqlBackend(protocol, name string) func(*app.Servers) Backend {
 	return func(s *app.Servers) Backend {
 		return sqlServer{serverstate.For(name, s.SQL(protocol)).Connections, map[string]bool{}}
@@ -129,14 +128,14 @@ type sqlServer struct {
 	names map[string]bool // the named locks that the programs asked for
 }
 
-// A connection is a serverstate.Conn of which only the number at the database is known.
+// A connection is a serverstate.Conn of which only the server's number is known.
 type connection int64
 
 func (c connection) ID() int64    { return int64(c) }
 func (c connection) Abandon()     {}
 func (c connection) Close() error { return nil }
 
-// Granted asks only MySQL. PostgreSQL reports waits for advisory locks in Waiting.
+// Granted asks only MySQL. PostgreSQL needs no question, since Waiting reports its waits for advisory locks.
 func (s sqlServer) Granted(ctx context.Context, o *gates.Op) (bool, error) {
 	locks, ok := s.Connections.(interface {
 		Holder(ctx context.Context, name string) (id int64, err error)
@@ -180,8 +179,8 @@ func (s sqlServer) Interrupt(ctx context.Context, id int64) error {
 	return s.Connections.Interrupt(ctx, connection(id))
 }
 
-// Answered asks the database why a statement was interrupted. In PostgreSQL, the explorer itself ends deadlocks, see
-// package serverstate.
+// Answered finds out why a statement was interrupted: by a time-out or, on PostgreSQL, because the explorer itself
+// ended a deadlock, see package serverstate.
 func (s sqlServer) Answered(ctx context.Context, o *gates.Op) error {
 	if name := lockName(o); o.Named && name != "" {
 		s.names[name] = true
@@ -211,8 +210,8 @@ func (s redisBackend) Waiting(ctx context.Context, _ bool) (map[int64]bool, erro
 
 func (redisBackend) Granted(context.Context, *gates.Op) (bool, error) { return false, nil }
 
-// End waits until the server has seen that a connection was closed. The server notices this when it is idle, and then
-// drops the connection's blocked command.
+// End waits until the server has noticed that the connection was closed. The server notices it when it is idle, and
+// then drops the connection's blocked command.
 func (s redisBackend) End(ctx context.Context, id int64) error {
 	limit, cancel := pulse.WithTimeout(ctx, schedule.HangTimeout)
 	defer cancel()
@@ -227,10 +226,10 @@ func (s redisBackend) End(ctx context.Context, id int64) error {
 	}
 }
 
-// Held returns nothing: in Redis no key belongs to a connection.
+// Held returns nothing, because in Redis no key belongs to a connection.
 func (redisBackend) Held(context.Context) (map[int64][]string, error) { return nil, nil }
 
 func (redisBackend) Answered(context.Context, *gates.Op) error { return nil }
 
-// After extends every lease, so that only an event ends one.
+// After extends every lease, so that only an event of the schedule ends one.
 func (s redisBackend) After(ctx context.Context) error { return s.Stretch(ctx) }

@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Catalogs hold, by protocol, the code inside each database: triggers, functions and procedures. The code is unknown
-// until Read. Catalogs are safe for concurrent use.
+// Catalogs hold, by protocol, the code inside each database: triggers, functions and procedures. Before the first call
+// of Read, the code is unknown. Catalogs are safe for concurrent use.
 type Catalogs map[string]*atomic.Pointer[effect.Catalog]
 
 // NewCatalogs returns catalogs of unknown code.
@@ -23,8 +23,8 @@ func NewCatalogs() Catalogs {
 	return Catalogs{"mysql": {}, "postgres": {}}
 }
 
-// Read reads the code of the databases. If that fails, the earlier code remains. If there is none, any statement may
-// run any code.
+// Read reads the code of the databases. If that fails, the earlier result stays. Without an earlier result, the code is
+// unknown, so any statement may run any code.
 func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
 	for protocol, to := range c {
 		if db := servers.SQL(protocol); db != nil {
@@ -43,13 +43,13 @@ func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
 
 var defines = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+|UNLOGGED\s+|MATERIALIZED\s+)?(?:FUNCTION|PROCEDURE|(?:CONSTRAINT\s+)?TRIGGER|RULE|VIEW|TABLE|DEFINER|ALGORITHM)\b`)
 
-// Defines reports whether a statement may change the code of its database.
+// Defines reports whether a statement may change the code inside its database, as CREATE TRIGGER does.
 func Defines(sql string) bool { return defines.MatchString(sql) }
 
-// noSQL matches a truncated text, or one that describes a command without its SQL.
+// noSQL matches a text that was cut, or that describes a command without its SQL.
 var noSQL = regexp.MustCompile(`\.\.\.( \(\d+ (bytes|more)\))?$|\.\.\. \(\d+ bytes\);|^(BULK EXECUTE|EXECUTE statement|FUNCTION CALL|COPY data|FETCH|command|message)\b`)
 
-// known returns the code of the database to which a command goes; nil if it is unknown, or for another server.
+// known returns the code of the database that executes a command. It returns nil if the code is unknown, or for Redis.
 func (c Catalogs) known(o *gates.Op) *effect.Catalog {
 	if of := c[o.Conn().Protocol]; of != nil {
 		return of.Load()
@@ -80,24 +80,25 @@ func (c Catalogs) IsView(o *gates.Op, name string) bool {
 	return known != nil && known.Tables[name] != nil && known.Tables[name].View != ""
 }
 
-// Divides reports whether the other command, at the same database, may change rows that o reads, while o is not yet
-// complete.
+// Divides reports whether the other command may change rows that o reads, before o is complete. Both are at one
+// database.
 func (c Catalogs) Divides(o, other *gates.Op) bool {
 	locked := o.Conn().Protocol == "mysql" || !o.Snapshots
 	return c.Uses(o).Meets(c.Uses(other), locked)
 }
 
-// Crosses reports whether two commands at the same database, each of several statements, lock two tables or rows in
-// opposite orders. Two equal texts lock in the same order.
+// Crosses reports whether two commands at one database, each of several statements, lock two tables or rows in opposite
+// orders. Two equal texts lock in the same order.
 func (c Catalogs) Crosses(o, other *gates.Op) bool {
 	return o.InFull() != other.InFull() && c.Uses(o).Crosses(c.Uses(other), o.Within, other.Within)
 }
 
-// Share reports whether two commands at the same database may use rows of one table, even if only through a view, a
-// foreign key, or code.
+// Share reports whether two commands at one database may use rows of the same table, even if only through a view, a
+// foreign key, or code inside the database.
 func (c Catalogs) Share(o, other *gates.Op) bool { return c.Uses(o).Shares(c.Uses(other)) }
 
-// Runs returns a text such as ", which runs function take_job"; "" if the command's own text shows everything.
+// Runs returns a text such as ", which runs function take_job". It returns "" if the command's own text shows
+// everything.
 func (c Catalogs) Runs(o *gates.Op) string {
 	if all := c.Uses(o).Runs; o.Hidden && len(all) > 0 {
 		return ", which runs " + strings.Join(all[:min(len(all), 3)], ", ")
@@ -105,7 +106,7 @@ func (c Catalogs) Runs(o *gates.Op) string {
 	return ""
 }
 
-// Transactions returns the numbers of transactions in an answer. They differ in each run.
+// Transactions returns the transaction numbers in an answer, which differ in each run.
 func (c Catalogs) Transactions(o *gates.Op) (all []string) {
 	known := c.known(o)
 	if known == nil {

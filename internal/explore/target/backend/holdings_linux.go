@@ -14,8 +14,8 @@ type Hold struct {
 	What string // description for the user
 }
 
-// Holdings lists the locks and transactions on the programs' connections, and knows which of them
-// were there before any buyer came. Only one goroutine may use it.
+// Holdings lists the locks and transactions on the programs' connections. It knows which of them existed before any
+// buyer came. Only one goroutine may use it.
 type Holdings struct {
 	conns    *gates.Connections
 	backends Backends
@@ -27,7 +27,7 @@ func NewHoldings(g *gates.Gates, backends Backends) *Holdings {
 	return &Holdings{conns: g.Connections, backends: backends}
 }
 
-// Now asks the databases for the holds of all connections. The order is that of Connections.InOrder.
+// Now asks the databases for the holds of all connections. It returns them in the order of Connections.InOrder.
 func (x *Holdings) Now(ctx context.Context) (all []Hold, err error) {
 	held := map[string]map[int64][]string{}
 	for _, c := range x.conns.InOrder() {
@@ -43,7 +43,7 @@ func (x *Holdings) Now(ctx context.Context) (all []Hold, err error) {
 	return all, nil
 }
 
-// Remember records the current holds as the programs' own. The caller ensures that no buyer is there.
+// Remember records the current holds as the programs' own. The caller ensures that no buyer is inside a program.
 func (x *Holdings) Remember(ctx context.Context) error {
 	all, err := x.Now(ctx)
 	x.before = map[Hold]bool{}
@@ -53,9 +53,9 @@ func (x *Holdings) Remember(ctx context.Context) error {
 	return err
 }
 
-// Left returns the holds that are not the program's own, on connections that have carried a gated
-// command since Connections.Forget. A hold on any other connection counts as the program's own, for instance
-// the lock of an elected leader.
+// Left returns the holds that a run has left behind. A hold that Remember has recorded is the program's own. So is one
+// on a connection that has carried no gated command since Connections.Forget, for instance the lock of an elected
+// leader.
 func (x *Holdings) Left(ctx context.Context) ([]Hold, error) {
 	all, err := x.Now(ctx)
 	return slices.DeleteFunc(all, func(h Hold) bool { return x.before[h] || !x.conns.Touched(h.Conn) }), err

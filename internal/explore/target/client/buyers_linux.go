@@ -1,5 +1,5 @@
-// Package client implements the buyers of one run: the HTTP clients of the program, with one request each. It
-// knows which buyers are inside the program and which are answered.
+// Package client implements the buyers of one run: the HTTP clients of the program, each with one request. It knows
+// which buyers are inside the program and which are answered.
 package client
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Buyers are the buyers of one run. They know which buyer was released or answered last, and which received a
-// message and can continue. One goroutine changes them, except for the answers, which arrive by themselves.
+// Buyers are the buyers of one run. They know which buyer was released or answered last, and which one received a
+// message and can continue. Only one goroutine may change them. Answers, however, arrive in goroutines of their own.
 type Buyers struct {
 	All     []*Buyer // by number, from 1
-	Current int      // the buyer that was released or answered last; 0: none in particular
-	Handed  int      // number of deliveries to buyers
+	Current int      // the buyer that was released or answered last; 0: any buyer may move next
+	Handed  int      // number of answers and messages delivered to buyers so far
 
 	gates *gates.Gates
 	mu    sync.Mutex
 }
 
-// A Buyer is one request.
+// A Buyer is one HTTP client with one request.
 type Buyer struct {
 	ID       int
 	Request  app.Request   // as in oversell.yaml
 	Begun    bool          // one of its commands has arrived at a gate
 	Crashed  bool          // its program was killed
-	Since    int           // Buyers.Handed at the last delivery to this buyer
+	Since    int           // the value of Buyers.Handed at the last delivery to this buyer
 	Answered chan struct{} // closed when the answer has arrived, or the request has failed
 
 	socket *wire.Socket
@@ -50,7 +50,7 @@ func New(g *gates.Gates, requests []app.Request) *Buyers {
 	return all
 }
 
-// Of returns a buyer by its number. For number 0, it returns a buyer that never sends a request.
+// Of returns the buyer with a number. For 0, it returns a buyer that never sends a request.
 func (all *Buyers) Of(id int) *Buyer {
 	if id < 1 || id > len(all.All) {
 		return &Buyer{}
@@ -58,7 +58,7 @@ func (all *Buyers) Of(id int) *Buyer {
 	return all.All[id-1]
 }
 
-// MarkRunnable records that a message was delivered to the buyer, so it is no longer blocked.
+// MarkRunnable records a delivery to the buyer, which can continue now.
 func (all *Buyers) MarkRunnable(id int) {
 	all.Handed++
 	all.Of(id).Since = all.Handed
@@ -71,7 +71,7 @@ type Server interface {
 	Said() string
 }
 
-// Send sends the buyer's request r to its program. The gates count as busy until the buyer has read the answer.
+// Send sends the buyer's request r to its program. Until the buyer has read the answer, the gates count as busy.
 func (all *Buyers) Send(ctx context.Context, b *Buyer, r app.Request, to Server) error {
 	req, err := NewRequest(ctx, r)
 	if err != nil {
@@ -112,14 +112,14 @@ func (all *Buyers) Send(ctx context.Context, b *Buyer, r app.Request, to Server)
 	return nil
 }
 
-// Answer returns the buyer's answer, or the error that replaced the answer. While there is neither, told is false.
+// Answer returns the buyer's answer, or the error that came instead. While the buyer has neither, told is false.
 func (all *Buyers) Answer(b *Buyer) (reply Reply, told bool, err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return b.reply, b.told, b.err
 }
 
-// Told reports whether the program has answered the buyer and the answer was delivered.
+// Told reports whether the buyer has the program's answer.
 func (all *Buyers) Told(b *Buyer) bool {
 	_, told, _ := all.Answer(b)
 	return told
@@ -132,8 +132,8 @@ func (all *Buyers) IsWaiting(b *Buyer) bool {
 	return b.alive
 }
 
-// Waiting returns the buyers that have come and have no answer. If there are any, but nothing can move, the run is a
-// dead end.
+// Waiting returns the buyers that have sent a request and have no answer. If there are any, but no move is possible,
+// the run is a dead end.
 func (all *Buyers) Waiting() (who []int) {
 	for _, b := range all.All {
 		if all.IsWaiting(b) {
@@ -143,7 +143,7 @@ func (all *Buyers) Waiting() (who []int) {
 	return who
 }
 
-// Inside returns the buyers without an answer and without a command at a gate or on its way.
+// Inside returns the unanswered buyers that have no command at a gate or at a server.
 func (all *Buyers) Inside(now gates.Commands) []int {
 	sent := slices.Concat(now.Held, now.Flying, now.Uncommitted, now.Answered)
 	return slices.DeleteFunc(all.Waiting(), func(id int) bool {
@@ -151,8 +151,8 @@ func (all *Buyers) Inside(now gates.Commands) []int {
 	})
 }
 
-// HaveRead reports whether the buyers have read all answers that were sent. The function sent reports whether bytes
-// from the buyer's program have not yet arrived at the socket.
+// HaveRead reports whether the buyers have read all answers that were sent. The function sent reports whether the
+// buyer's program has sent bytes that have not yet arrived at the socket.
 func (all *Buyers) HaveRead(sent func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -35,7 +35,7 @@ type Reply struct {
 	Header http.Header
 }
 
-// The maximum number of characters that are shown of an answer. An answer of 5xx shows more, since it
+// Maximum number of characters of an answer that are shown. An answer with a 5xx status may be longer, since it
 // describes the failure.
 const (
 	longestReply  = 60
@@ -72,11 +72,11 @@ func OneLine(text string) string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 }
 
-// Failed reports whether the program itself reports a failure.
+// Failed reports whether the answer is a failure of the program (5xx).
 func (r Reply) Failed() bool { return r.Status >= http.StatusInternalServerError }
 
-// Count adds a buyer to t. The buyer got the answer r, or err instead of an answer. Status 503 is a refusal, not
-// a failure.
+// Count adds a buyer to t. The buyer got the answer r or, if there was none, the error err. Status 503 is a refusal,
+// not a failure.
 func Count(t *app.Told, r Reply, err error, a *app.App) {
 	switch {
 	case err == nil && a.Sold.Has(r.Status, r.Body):
@@ -99,7 +99,7 @@ func ReadReply(from *bufio.Reader, req *http.Request) (Reply, error) {
 	return Reply{answer.StatusCode, string(body), answer.Header}, err
 }
 
-// NewRequest builds a buyer's request from oversell.yaml.
+// NewRequest builds an HTTP request from a buyer's entry in oversell.yaml.
 func NewRequest(ctx context.Context, b app.Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, b.Method, b.URL, strings.NewReader(b.Body))
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bell wakes the scheduler when something happens at the gates, or after a time. It uses a timerfd
-// (timerfd_create(2)), since Go rounds a timer up to 1 ms while no goroutine can run: its poller counts in
-// milliseconds. Any goroutine may ring; only one at a time may wait.
+// A bell wakes the scheduler when something happens at the gates, or after a time. While no goroutine can run, Go
+// rounds a timer up to 1 ms, since its poller counts in milliseconds. So the bell uses a timerfd (timerfd_create(2)).
+// Any goroutine may ring; only one at a time may wait.
 type bell struct {
 	rung  chan struct{}
 	timer *os.File
@@ -35,7 +35,7 @@ func newBell() (*bell, error) {
 	return b, nil
 }
 
-// ring ends the current wait or, if there is none, the next one.
+// ring ends the current wait. If there is none, it ends the next wait at once.
 func (b *bell) ring() {
 	select {
 	case b.rung <- struct{}{}:
@@ -43,8 +43,8 @@ func (b *bell) ring() {
 	}
 }
 
-// wait returns when the bell rings or has rung since the last wait, and after the time d at the latest.
-// It may return early. It returns at once if d is not positive.
+// wait returns when the bell rings, or after the time d. If the bell has rung since the last wait, it returns at once.
+// It may also return early. If d is not positive, it does not wait.
 func (b *bell) wait(d time.Duration) {
 	if d <= 0 {
 		return

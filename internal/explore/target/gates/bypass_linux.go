@@ -13,29 +13,30 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Bypass decides which commands to ignore (see app.Ignore), and records them. It also records the commands that are
-// never a step, such as a login. A transaction of only ignored commands passes as a whole, with its BEGIN and its end.
-// The end of any other transaction is a step, even if an entry of `ignore` matches it.
+// A Bypass decides which commands to ignore, and records them. The user lists these commands under `ignore` in
+// oversell.yaml (app.Ignore). If a transaction has only ignored commands, its BEGIN and its end pass, too. The end of
+// any other transaction is a step, even if an entry of `ignore` matches it. A Bypass also records the commands that are
+// never a step, such as a login.
 type Bypass struct {
 	mu      *sync.Mutex
 	rules   app.Ignore
-	own     map[*wire.Conn]bool         // its open transaction has only ignored commands
-	counted map[*wire.Conn]bool         // its open transaction may have other commands
-	flying  map[*wire.Command]time.Time // arrival times of ignored commands without an answer yet
-	passed  map[Template]bool           // commands that were ignored since Close
+	own     map[*wire.Conn]bool         // the open transaction of this connection has only ignored commands
+	counted map[*wire.Conn]bool         // the open transaction of this connection may have other commands, too
+	flying  map[*wire.Command]time.Time // ignored commands without an answer, with their arrival times
+	passed  map[Template]bool           // commands that were ignored since the last call of Gates.Close
 	expires bool                        // an ignored command has changed Redis since the last ChangedRedis
 	last    *wire.Conn                  // connection with the last answer to an ignored command; nil: none
-	ungated []string                    // commands that have passed since Close because they are no step
+	ungated []string                    // commands that have passed since the last Gates.Close, because commands of their kind are no step
 }
 
-// A Template is a command without its values; a Redis command keeps its values.
+// A Template is a command without its values. In a Redis command, however, the values stay.
 type Template struct{ Protocol, Text string }
 
 func newBypass(mu *sync.Mutex, rules app.Ignore) *Bypass {
 	return &Bypass{mu: mu, rules: rules, own: map[*wire.Conn]bool{}, counted: map[*wire.Conn]bool{}, flying: map[*wire.Command]time.Time{}, passed: map[Template]bool{}}
 }
 
-// MostIgnored bounds the commands that are recorded in a run, since a poller may send without end.
+// MostIgnored is the maximum number of ignored commands that a run records, since a program may send without end.
 const MostIgnored = 1000
 
 // TemplateOf returns the template of a command.
@@ -47,21 +48,21 @@ func TemplateOf(c *wire.Command) Template {
 	return Template{c.Conn().Protocol, text}
 }
 
-// Ignored returns the templates of the ignored commands since Close, at most MostIgnored, in no order.
+// Ignored returns the templates of the commands that were ignored since Gates.Close, at most MostIgnored, in no order.
 func (b *Bypass) Ignored() []Template {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.passed))
 }
 
-// Ungated returns the commands that have passed since Close because they are no step.
+// Ungated returns the commands that have passed since Gates.Close because they are never a step, such as a login.
 func (b *Bypass) Ungated() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.ungated)
 }
 
-// Unanswered returns the ignored commands that have waited for their answer longer than the given time.
+// Unanswered returns the ignored commands that have had no answer for longer than the given time.
 func (b *Bypass) Unanswered(longer time.Duration) (all []*wire.Command) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +83,7 @@ func (b *Bypass) ChangedRedis() bool {
 	return changed
 }
 
-// Last returns the connection that received the last answer to an ignored command; nil if there is none.
+// Last returns the connection on which the last answer to an ignored command came; nil if there is none.
 func (b *Bypass) Last() *wire.Conn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +95,7 @@ func (b *Bypass) clear() {
 	clear(b.passed)
 }
 
-// passes reports whether a command that has arrived at a gate passes.
+// passes reports whether a command that has arrived at a gate is ignored and passes.
 func (b *Bypass) passes(c *wire.Command) bool {
 	if len(b.rules.Entries) == 0 || !c.Gated || !b.ignores(c) {
 		return false
@@ -136,7 +137,7 @@ func (b *Bypass) ignores(c *wire.Command) bool {
 	return true
 }
 
-// answered records the answer to a command that has passed, and reports whether the command is ignored.
+// answered records the answer to a command. It reports whether the command is an ignored one.
 func (b *Bypass) answered(c *wire.Command) bool {
 	_, is := b.flying[c]
 	delete(b.flying, c)

@@ -13,16 +13,16 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Connections holds the programs' connections. It knows whether bytes are on their way.
+// Connections holds the programs' connections. It knows whether bytes are in transit on them.
 type Connections struct {
 	mu       *sync.Mutex
 	pulse    *Pulse
 	joined   map[*wire.Conn]bool // logged in
 	entering map[*wire.Conn]bool // logging in
-	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the answer
-	touched  map[*wire.Conn]bool // carried a gated command since Forget
-	used     map[*wire.Conn]bool // carried a gated command other than one that sets it up, see isSetUp
-	ending   []*wire.Conn        // closed by their programs; the server may not have finished with them
+	greeted  map[*wire.Conn]bool // logged in, but the program may not have received the server's answer yet
+	touched  map[*wire.Conn]bool // carried a gated command (one that a gate can hold) since Forget
+	used     map[*wire.Conn]bool // carried a gated command, other than one that only sets up the connection, see isSetUp
+	ending   []*wire.Conn        // closed by their programs; their servers may not have noticed yet
 }
 
 // Touched reports whether a connection has carried a gated command since Forget.
@@ -44,8 +44,7 @@ func (all *Connections) join(c *wire.Conn) {
 	all.joined[c], all.greeted[c] = true, true
 }
 
-// carries records a command that has arrived on a connection, and reports whether it sets up a connection
-// that was not used before.
+// carries records a command that has arrived on a connection. It reports whether the command sets up a new connection.
 func (all *Connections) carries(c *wire.Command) (setsUp bool) {
 	setsUp = isSetUp(c) && !all.used[c.Conn()]
 	if c.Gated {
@@ -66,14 +65,14 @@ func (all *Connections) leave(c *wire.Conn) {
 	delete(all.greeted, c)
 }
 
-// Ending returns the connections that the programs have closed, and with which the servers may not have finished.
+// Ending returns the connections that the programs have closed, but which the servers may not have ended yet.
 func (all *Connections) Ending() []*wire.Conn {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return slices.Clone(all.ending)
 }
 
-// Ended records that the server has finished with a closed connection.
+// Ended records that the server has ended a closed connection.
 func (all *Connections) Ended(c *wire.Conn) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -102,8 +101,8 @@ func (all *Connections) InOrder() []*wire.Conn {
 	})
 }
 
-// Settled reports whether no byte is on its way from the programs or between gates and servers. The function sent
-// reports whether a program has sent bytes to one of our sockets that have not arrived.
+// Settled reports whether no byte is in transit from the programs, or between gates and servers. The function sent
+// reports whether a program has sent bytes that have not arrived at one of our sockets.
 func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -117,8 +116,8 @@ func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool 
 	return true
 }
 
-// Welcomed reports whether the servers' part of each login has arrived. Until then, a program may sleep although it
-// will continue. The function received reports whether a program has received everything.
+// Welcomed reports whether the programs have received the servers' part of each login. Until then, a program may sleep
+// although it will continue. The function received reports whether the program has received everything on a socket.
 func (all *Connections) Welcomed(received func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -133,7 +132,7 @@ func (all *Connections) Welcomed(received func(buyer int, s *wire.Socket) bool) 
 	return true
 }
 
-// HandedOver reports whether the programs' kernels have received everything that was sent to the programs.
+// HandedOver reports whether the kernels on the programs' side have received everything that was sent to the programs.
 func (all *Connections) HandedOver() bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -147,8 +146,8 @@ func (all *Connections) HandedOver() bool {
 
 var setting = regexp.MustCompile(`(?i)^\s*SET\s`)
 
-// isSetUp reports whether a command, if it is among the first on its connection, only sets it up: it changes settings
-// that no other connection notices.
+// isSetUp reports whether a command on a new connection only sets it up: it changes settings that no other connection
+// notices.
 func isSetUp(c *wire.Command) bool {
 	_, sql := effect.DialectOf(c.Conn().Protocol)
 	return sql && c.Gated && c.Effect == schedule.Local && setting.MatchString(c.Text)

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Crowd counts, for bursts, the commands at the servers while the gates are open, and keeps the maximum. It has a
-// lock of its own.
+// A Crowd counts the commands that are at the servers while the gates are open, as in a burst, and keeps the maximum.
+// It has a lock of its own.
 type Crowd struct {
 	mu   sync.Mutex
 	now  map[*wire.Command]bool

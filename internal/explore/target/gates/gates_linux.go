@@ -1,13 +1,13 @@
-// Package gates holds the commands of programs under test on their way to their servers. (Package
-// explore/gate does this for the strategies of the catalogue.) It knows which command waits at a gate, which
-// is at its server, and whether anything has moved.
+// Package gates holds the commands of programs under test on their way to the servers. (Package explore/gate does this
+// for strategies of the catalogue.) It knows which command waits at a gate, which is at its server, and whether
+// anything has moved since.
 //
 //	program -- Connections -- Table: fresh, held, flying, uncommitted, answered -- server
 //	                           |
 //	Pulse: rises with everything that happens
 //
-// The goroutines of the connections report to Gates. The scheduler, one goroutine, reads where the commands
-// are (Table.Now), and moves them on.
+// The goroutines of the connections report to Gates. One goroutine, the scheduler, reads where the commands are
+// (Table.Now), and moves them on.
 package gates
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Gates implements wire.Gate for all connections of the programs. Each part owns its data. One lock guards all parts,
-// since one message may change several parts, and only all parts together show a standstill. The exported methods of
-// the parts take the lock; the other methods are called with the lock held.
+// Gates implements wire.Gate for all connections of the programs. Each part owns its data, but one lock guards all
+// parts: one message may change several parts, and only all together show a standstill. Exported methods of the parts
+// take the lock. Their other methods must be called with the lock held.
 type Gates struct {
 	Pulse       *Pulse
 	Table       *Table
@@ -38,7 +38,7 @@ type Gates struct {
 	alive *pulse.Pulse
 }
 
-// New returns open gates. The caller calls End at the end. listener is nil without PostgreSQL.
+// New returns open gates. Call End when they are no longer needed. Without PostgreSQL, listener is nil.
 func New(a *app.App, listener *app.Listener) (*Gates, error) {
 	bell, err := newBell()
 	if err != nil {
@@ -60,7 +60,7 @@ func (g *Gates) End() error {
 	return g.Pulse.bell.close()
 }
 
-// Close makes commands wait from now on.
+// Close shuts the gates: from now on, commands wait.
 func (g *Gates) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,8 +70,8 @@ func (g *Gates) Close() {
 	g.Pulse.happened()
 }
 
-// Open lets everything pass and releases all commands at the gates. It returns the commands in the servers whose own
-// time-out was removed, so that they could wait forever.
+// Open lets everything pass and releases all commands at the gates. It returns the commands that are at a server and
+// could wait there forever, since the gates have removed their time-out.
 func (g *Gates) Open() (unlimited []*Op) {
 	g.mu.Lock()
 	now := g.Table.empty()
@@ -90,7 +90,7 @@ func (g *Gates) Open() (unlimited []*Op) {
 	return slices.DeleteFunc(now.Flying, func(o *Op) bool { return o.Unlimited == nil })
 }
 
-// Pass lets a fresh command pass, which is no step.
+// Pass lets a fresh command pass, so that it is no step.
 func (g *Gates) Pass(o *Op) {
 	g.mu.Lock()
 	g.Bypass.ungated = append(g.Bypass.ungated, o.Text)
@@ -98,7 +98,7 @@ func (g *Gates) Pass(o *Op) {
 	g.Table.Pass(o)
 }
 
-// EndByClock lets waits end by the clock from now on, for bursts. See wire.Gate.
+// EndByClock makes the time-outs of the programs apply from now on, for bursts. By default, the gates remove them.
 func (g *Gates) EndByClock() { g.timed.Store(true) }
 
 // Timed implements wire.Gate.
@@ -121,11 +121,11 @@ func (g *Gates) Joined(c *wire.Conn) {
 	defer g.mu.Unlock()
 	g.Pulse.happened()
 	g.Connections.join(c)
-	g.Trouble.refused = nil // a client that first asks for TLS and then does without it is not refused
+	g.Trouble.refused = nil // a client that first asks for TLS, and then continues without it, can be explored
 }
 
-// Left implements wire.Gate. It forgets the commands of the connection. If the program itself hung up
-// on a command, the server may still execute it.
+// Left implements wire.Gate. The connection's commands are forgotten. If the program closed the connection before the
+// answer to a command, the server may still execute it.
 func (g *Gates) Left(c *wire.Conn, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,7 +188,7 @@ func (g *Gates) Passed(c *wire.Command) {
 	g.Pulse.handed, g.Pulse.handedTo = c.Conn().Program(), c.Conn().Buyer
 }
 
-// Answered implements wire.Gate. No program receives the answer yet.
+// Answered implements wire.Gate. The program does not receive the answer yet.
 func (g *Gates) Answered(c *wire.Command) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Notices tracks the notifications that PostgreSQL owes the programs. The server sends them to each
-// listener in its own time, so a program may look idle although a notification will wake it. The
-// explorer's own connection listens to the same channels, and receives each notification at once.
+// Notices tracks PostgreSQL notifications that the programs have not received yet. The server sends them when it likes,
+// so a program may look idle although a notification will wake it. The explorer has a connection that listens to the
+// same channels, and receives each notification at once.
 type Notices struct {
 	listener *app.Listener   // the explorer's own connection; nil: no PostgreSQL
 	own      map[string]bool // the channels to which listener listens
@@ -22,9 +22,9 @@ type Notices struct {
 	pulse    *Pulse
 	mu       *sync.Mutex // guards the fields below
 	channels map[*wire.Conn][]string
-	owed     map[*wire.Conn]map[string]int // number of notifications by their text
+	owed     map[*wire.Conn]map[string]int // by connection: how many notifications with each text the server will send
 	got      map[*wire.Conn]map[string]int
-	since    time.Time // when the last owed notification was sent
+	since    time.Time // when the explorer last heard of a notification
 }
 
 func newNotices(p *Pulse, listener *app.Listener) *Notices {
@@ -33,13 +33,13 @@ func newNotices(p *Pulse, listener *app.Listener) *Notices {
 	return n
 }
 
-// listening matches a LISTEN. unlistening matches a command that ends one or all LISTENs.
+// listening matches a LISTEN. unlistening matches a command that ends one or all of them.
 var (
 	listening   = regexp.MustCompile(`(?i)(?:^|;)\s*LISTEN\s+("(?:[^"]|"")+"|\w+)`)
 	unlistening = regexp.MustCompile(`(?i)(?:^|;)\s*(?:UNLISTEN|DISCARD\s+ALL)\b`)
 )
 
-// longestNotice bounds the wait for a notification. If the program has rolled its LISTEN back, no notification comes.
+// longestNotice is the maximum wait for a notification. If the program rolled its LISTEN back, none comes.
 const longestNotice = 2 * time.Second
 
 // arrived records the channels of a LISTEN.
@@ -61,7 +61,7 @@ func (n *Notices) arrived(c *wire.Command) {
 	}
 }
 
-// pushed records that a notification has arrived.
+// pushed records that a notification has arrived at a program's connection.
 func (n *Notices) pushed(c *wire.Command) {
 	if len(n.channels[c.Conn()]) > 0 {
 		add(n.got, c.Conn(), c.Text)
@@ -86,7 +86,7 @@ func add(to map[*wire.Conn]map[string]int, c *wire.Conn, text string) {
 	to[c][text]++
 }
 
-// Begin forgets what was owed before.
+// Begin forgets all earlier notifications.
 func (n *Notices) Begin(ctx context.Context) error {
 	err := n.Hear(ctx)
 	n.mu.Lock()
@@ -131,7 +131,7 @@ func (n *Notices) Hear(ctx context.Context) error {
 	return err
 }
 
-// Missing reports whether a notification is still to come.
+// Missing reports whether a program will still receive a notification.
 func (n *Notices) Missing() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

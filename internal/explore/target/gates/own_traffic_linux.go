@@ -15,14 +15,14 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// OwnTraffic finds out what the programs send by themselves, while no buyer is there. It has a lock of its own.
+// OwnTraffic finds out what the programs send by themselves, while they serve no buyer. It has a lock of its own.
 type OwnTraffic struct {
 	app   *app.App
 	pulse *Pulse
 
 	mu   sync.Mutex
 	seen pollers
-	lone *pollers  // records the commands while no buyer is there; nil while a buyer may be there
+	lone *pollers  // where commands are recorded while no buyer is there; nil while a buyer may be there
 	sent time.Time // time of the last command that is not ignored, or of the last pushed message
 }
 
@@ -39,7 +39,7 @@ func (l *OwnTraffic) heard() {
 	l.sent = time.Now()
 }
 
-// Late records commands that came after their run, so no buyer was there.
+// Late records commands that came after the end of their run, when no buyer was there any more.
 func (l *OwnTraffic) Late(commands []*Op) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +50,8 @@ func (l *OwnTraffic) Late(commands []*Op) {
 	}
 }
 
-// record adds the commands that arrive to list, until stop is called. The caller ensures that no buyer is there and
-// the gates are open.
+// record adds the commands that arrive to the list, until the caller calls stop. The caller ensures that no buyer is
+// there and that the gates are open.
 func (l *OwnTraffic) record(list *pollers) (stop func()) {
 	set := func(list *pollers) {
 		l.mu.Lock()
@@ -62,12 +62,12 @@ func (l *OwnTraffic) record(list *pollers) (stop func()) {
 	return func() { set(nil) }
 }
 
-// Record records what is sent until stop is called, for Pollers. The caller ensures that no buyer is there
-// and the gates are open.
+// Record records the commands that arrive, for Pollers, until the caller calls stop. The caller ensures that no buyer
+// is there and that the gates are open.
 func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
-// Look records for the given time what the programs send. If a command has arrived only once by then, Look waits
-// until it arrives again, for at most the same time.
+// Look records for the time watch what the programs send. If a command has arrived only once, Look waits for its next
+// arrival, for at most the same time.
 func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
 		return nil
@@ -86,21 +86,21 @@ func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	}
 }
 
-// Pollers returns the commands that were seen, the most frequent first.
+// Pollers returns the recorded commands, the most frequent first.
 func (l *OwnTraffic) Pollers() []Poller {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen.list()
 }
 
-// Entries returns the list that `ignore` in oversell.yaml needs, so that no gate holds the commands of the pollers. The
-// list includes the present entries. The list buyers contains the commands of the buyers.
+// Entries returns the list for `ignore` in oversell.yaml with which no gate holds the commands of these pollers. The
+// list includes the present entries. The parameter buyers contains the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
 		_, text := witness.CutMark(s.Text)
 		if slices.ContainsFunc(all, func(p Poller) bool { return p.Server == s.Server && naming.Skeleton(p.Text) == naming.Skeleton(text) }) {
-			continue // it came while the buyer was there
+			continue // the poller's command came while the buyer was there, and does not belong to the buyer
 		}
 		if d, sql := effect.DialectOf(s.Server); sql {
 			for _, name := range effect.Relations(text, d) {
@@ -120,8 +120,8 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	return entries
 }
 
-// Hint adds to the details of a void run the commands that the programs send by themselves again and again, and says
-// what to write in oversell.yaml.
+// Hint adds to the details of a void run which commands the programs send by themselves again and again, and what to
+// write in oversell.yaml.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.EveryMS == 0 })
 	if len(all) > 0 && !v.Missed {
@@ -130,8 +130,8 @@ func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	return v
 }
 
-// Sends watches programs that do not become idle, for the given time but at least a second. It names what they send
-// and says what to write in oversell.yaml; "" if they send nothing.
+// Sends watches programs that do not become idle, for the time watch but at least a second. It names what they send and
+// says what to write in oversell.yaml. If they send nothing, it returns "".
 func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	before := l.pulse.Ignored()
 	_ = l.Look(ctx, max(watch, time.Second)) // the caller returns an error anyway
@@ -150,9 +150,9 @@ func (l *OwnTraffic) Advice(all []Poller) string {
 	return fmt.Sprintf("; the program sends %q by itself (%s); to let that pass, write in the file %s", naming.Short(naming.Plain(all[0].Text)), all[0].Period(), IgnoreLine(l.Entries(all, nil)))
 }
 
-// StaysQuiet waits, with the gates open, until the programs have sent nothing for `quiet` in oversell.yaml. Ignored
-// commands do not count, but a message that a server pushes does. The quiet time begins at the time since, or later.
-// StaysQuiet waits for at most `quiet` plus patience.
+// StaysQuiet waits, with the gates open, until the programs have sent nothing for the time `quiet` in oversell.yaml.
+// This time begins at since, or later. Ignored commands do not end it, but a message from a server does. StaysQuiet
+// waits for at most `quiet` plus patience.
 func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience time.Duration) error {
 	quiet := l.app.Quiet
 	if quiet == 0 {
@@ -174,7 +174,7 @@ func (l *OwnTraffic) StaysQuiet(ctx context.Context, since time.Time, patience t
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case l.pulse.Since(begun) > quiet+patience:
-			stop() // then the list is complete
+			stop() // the list of commands is complete after stop
 			return fmt.Errorf("quiet: the program was never silent for %s; shorten `quiet`%s", quiet, l.Advice(seen.list()))
 		}
 	}

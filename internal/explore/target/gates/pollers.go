@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Poller is a command that the program sent while no buyer was there.
+// A Poller is a command that the program sent while it served no buyer.
 type Poller struct {
 	Server  string  `json:"server"`
 	Text    string  `json:"text"`
@@ -15,7 +15,7 @@ type Poller struct {
 	EveryMS float64 `json:"every_ms"` // median time until the same instance sends it again; 0: no instance sent it twice
 }
 
-// Period returns, for example, "every 200ms".
+// Period returns how often the command comes, for example "every 200ms".
 func (p Poller) Period() string {
 	every, unit := time.Duration(p.EveryMS*float64(time.Millisecond)), time.Millisecond
 	if every == 0 {
@@ -46,5 +46,5 @@ func IgnoreLine(entries []string) string {
 	return fmt.Sprintf("ignore: [ %s ]", strings.Join(all, ", "))
 }
 
-// plainName matches a table that needs no quotes.
+// plainName matches a table name that needs no quotes.
 var plainName = regexp.MustCompile(`^[a-z_]\w*$`)

@@ -10,10 +10,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// pollers collects the commands of programs while no buyer is there. A nil *pollers collects nothing.
+// pollers collects the commands that programs send while they serve no buyer. A nil *pollers collects nothing.
 type pollers struct{ all []*observed }
 
-// An observed is a Poller, and the times from which list computes its period.
+// An observed is a Poller with the times that determine its period.
 type observed struct {
 	Poller
 	skeleton string
@@ -39,7 +39,7 @@ func (p *pollers) saw(server, text string, buyer int, at time.Time) {
 		}
 	}
 	if d, sql := effect.DialectOf(server); sql && effect.Mentions(text, d).Controls {
-		return // it belongs to the transaction of other commands
+		return // the command belongs to a transaction, whose other commands are recorded
 	}
 	if len(p.all) < mostPollers {
 		p.all = append(p.all, &observed{Poller{Server: server, Text: text, Times: 1}, bare, map[int]time.Time{buyer: at}, nil})
@@ -59,8 +59,8 @@ func (p *pollers) list() (all []Poller) {
 	return all
 }
 
-// entryFor returns the entries of `ignore` that let a command pass: the tables of its statement or, if a rule or a
-// buyer uses one of them (taken), a pattern.
+// entryFor returns the entries of `ignore` that let a command pass. These are the tables of its statement. If a rule or
+// a buyer uses one of the tables (taken), the entry is a pattern for the statement.
 func entryFor(server, text string, taken func(table string) bool) (entries []string) {
 	if d, sql := effect.DialectOf(server); sql {
 		tables := effect.Relations(text, d)
@@ -71,8 +71,8 @@ func entryFor(server, text string, taken func(table string) bool) (entries []str
 	return []string{patternFor(text)}
 }
 
-// reserved reports whether a table cannot be an entry of `ignore`: a table of the catalog, which other statements read,
-// too, or a name that needs quotes, which would count as a pattern.
+// reserved reports whether a table cannot be an entry of `ignore`. Other statements, too, read a table of the catalog.
+// A name that needs quotes would count as a pattern.
 func reserved(table string) bool {
 	return strings.HasPrefix(table, "pg_") || !plainName.MatchString(table)
 }
@@ -80,7 +80,7 @@ func reserved(table string) bool {
 // longestPattern is the maximum number of characters of a command in a pattern.
 const longestPattern = 80
 
-// patternFor returns a regular expression that matches the command with any other values.
+// patternFor returns a regular expression that matches the command, whatever its values are.
 func patternFor(text string) string {
 	if all := []rune(text); len(all) > longestPattern {
 		text = string(all[:longestPattern])
@@ -94,7 +94,7 @@ func patternFor(text string) string {
 		from = at[1]
 	}
 	rest := text[from:]
-	if quote := strings.IndexByte(rest, '\''); quote >= 0 { // a value that was cut
+	if quote := strings.IndexByte(rest, '\''); quote >= 0 { // a value that the shortening has cut
 		rest = rest[:quote]
 	}
 	return pattern.String() + regexp.QuoteMeta(rest)

@@ -10,25 +10,25 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Table holds the commands of a run, and says where each is. The goroutines of the connections add fresh and answered
-// commands, and remove the commands of an ended connection. Only the scheduler moves a command on. While the gates are
-// open, the table is empty and every command passes.
+// A Table holds the commands of a run, and says where each is. The goroutines of the connections add commands and
+// answers, and remove the commands of a connection that has ended. Only the scheduler moves a command on. While the
+// gates are open, every command passes and the table is empty.
 type Table struct {
 	mu    *sync.Mutex
 	pulse *Pulse
 	shut  bool // commands must wait
-	all   bool // commands that are otherwise no step must wait, too, see HoldAll
+	all   bool // pings and the like must wait, too, although they are usually no step
 	now   Commands
 	byCmd map[*wire.Command]*Op
 }
 
 // Commands says where the commands of a run are.
 type Commands struct {
-	Fresh       []*Op // arrived, and not in Held yet
+	Fresh       []*Op // arrived, and not yet admitted to Held
 	Held        []*Op // at the gate, in the order of InOrder
-	Flying      []*Op // released
-	Uncommitted []*Op // executed and not committed, in the order of InOrder
-	Answered    []*Op // not delivered yet
+	Flying      []*Op // released, and without an answer
+	Uncommitted []*Op // executed but not committed, in the order of InOrder
+	Answered    []*Op // the answer is not delivered yet
 }
 
 // All returns all commands.
@@ -36,7 +36,7 @@ func (c Commands) All() []*Op {
 	return slices.Concat(c.Fresh, c.Held, c.Flying, c.Uncommitted, c.Answered)
 }
 
-// Where lists the commands and where they are, for an error.
+// Where lists the commands and where they are, for an error message.
 func (c Commands) Where() string {
 	var all []string
 	for what, list := range map[string][]*Op{"has sent": c.Fresh, "stands at": c.Held, "waits for the answer to": c.Flying, "has executed and not committed": c.Uncommitted, "is to be answered": c.Answered} {
@@ -65,7 +65,7 @@ func (t *Table) IsShut() bool {
 	return t.shut
 }
 
-// HoldAll decides whether commands that are otherwise no step, such as a ping, must wait, too, until the run ends.
+// HoldAll decides whether a ping and the like must wait, too, until the run ends. Usually they are no step, and pass.
 func (t *Table) HoldAll(on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *Table) Admit(o *Op) {
 	}
 }
 
-// Arrange sorts the held commands again, after the scheduler has changed fields that InOrder compares.
+// Arrange sorts the held commands again, after the scheduler has changed a field that InOrder compares.
 func (t *Table) Arrange() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +100,8 @@ func (t *Table) LetGo(o *Op) {
 	o.Let()
 }
 
-// LetGoSplit sends a held command to its server, which executes it, and commits it when Commit is called. The server
-// commits earlier if the command has changed nothing, or if the gates open.
+// LetGoSplit sends a held command to its server, which executes it. The server commits it when Commit is called, or
+// earlier if the command has changed nothing, or if the gates open.
 func (t *Table) LetGoSplit(o *Op) {
 	o.Split(func() (hold bool) { return t.executed(o) })
 	t.LetGo(o)
@@ -118,7 +118,7 @@ func (t *Table) Commit(o *Op) {
 	o.Command.Commit()
 }
 
-// Take removes an answered command, whose answer the caller delivers.
+// Take removes an answered command. The caller then delivers the answer.
 func (t *Table) Take(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +126,7 @@ func (t *Table) Take(o *Op) {
 	t.remove(o)
 }
 
-// Pass lets a fresh or held command pass, and its answer, too. The command is then no step of the run.
+// Pass lets a fresh or held command and its answer pass. The command is then no step of the run.
 func (t *Table) Pass(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +136,7 @@ func (t *Table) Pass(o *Op) {
 	o.Deliver()
 }
 
-// remove forgets a command whose answer goes to its program.
+// remove forgets a command when its answer goes to the program.
 func (t *Table) remove(o *Op) {
 	delete(t.byCmd, o.Command)
 	t.pulse.happened()
@@ -155,7 +155,7 @@ func (t *Table) arrived(o *Op) {
 	t.now.Fresh = append(t.now.Fresh, o)
 }
 
-// executed is called when the server has executed a command of LetGoSplit.
+// executed is called when the server has executed a command of LetGoSplit. It returns whether to hold the commit.
 func (t *Table) executed(o *Op) (hold bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,11 +170,11 @@ func (t *Table) executed(o *Op) (hold bool) {
 	return true
 }
 
-// answered adds a command that its server has answered, or a message that it has pushed.
+// answered adds the answer to a command, or a message that a server has pushed.
 func (t *Table) answered(c *wire.Command) {
 	o := t.byCmd[c]
 	switch {
-	case o == nil && (!c.Push || !t.shut): // the command belongs to an earlier run
+	case o == nil && (!c.Push || !t.shut): // the command or message belongs to no step of this run
 		return
 	case o == nil:
 		c.Hold()
@@ -184,7 +184,7 @@ func (t *Table) answered(c *wire.Command) {
 	t.now.Answered = append(t.now.Answered, o)
 }
 
-// left removes the commands of a connection that has ended, and returns those that belong to the run.
+// left removes the commands of a connection that has ended. It returns those that its program sent in this run.
 func (t *Table) left(c *wire.Conn) (theirs []*Op) {
 	is := func(o *Op) bool { return o.Conn() == c }
 	for _, list := range []*[]*Op{&t.now.Fresh, &t.now.Held, &t.now.Flying, &t.now.Uncommitted, &t.now.Answered} {
@@ -208,8 +208,8 @@ func without(all []*Op, o *Op) []*Op {
 
 // InOrder sorts commands by buyer and name, with a buyer's timer commands last. A program with several threads sends in
 // a different order in each run, so the order of arrival must not decide. Equal commands, such as two COMMITs, are
-// sorted by the rows that they use. If these are equal, too, only the order of arrival is left, which a program with
-// one thread repeats.
+// sorted by the rows that they use. If even these are equal, the order of arrival decides. A program with one thread
+// repeats it.
 func InOrder(commands []*Op) {
 	slices.SortStableFunc(commands, func(a, b *Op) int {
 		return cmp.Or(cmp.Compare(a.Buyer, b.Buyer), compareBool(a.Timed, b.Timed), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Usage.Key, b.Usage.Key), a.Came.Compare(b.Came))

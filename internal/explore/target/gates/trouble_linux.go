@@ -8,29 +8,29 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Trouble knows why the programs, or this run of them, cannot be explored.
+// Trouble knows why this run is void, or why the programs cannot be explored at all.
 type Trouble struct {
 	mu      *sync.Mutex
-	dead    map[int]bool // by buyer: whether its program was killed in this run
-	broken  *HangUp      // the first command that makes the run void; nil: none
-	refused error        // why the program cannot be explored; nil: no reason is known
+	dead    map[int]bool // by buyer: its program was killed in this run
+	broken  *HangUp      // the first connection whose end makes the run void; nil: none
+	refused error        // why the programs cannot be explored; nil: they can, as far as is known
 }
 
-// A HangUp is a command whose connection has ended.
+// A HangUp is a command whose connection ended before its answer.
 type HangUp struct {
 	Op  *Op
 	Err error
 }
 
-// Broken returns the first command of the run whose program or server hung up, nil if there is none. The error says
-// why a gate has refused the program.
+// Broken returns the first command of the run whose program or server hung up; nil if there is none. The error says why
+// the program cannot be explored, if a gate has found that out.
 func (t *Trouble) Broken() (*HangUp, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.broken, t.refused
 }
 
-// OrRefused returns why the program cannot be explored, if the gates know it, else err.
+// OrRefused returns why the program cannot be explored, if the gates know a reason, and otherwise err.
 func (t *Trouble) OrRefused(err error) error {
 	if _, refused := t.Broken(); refused != nil {
 		return refused
@@ -38,7 +38,7 @@ func (t *Trouble) OrRefused(err error) error {
 	return err
 }
 
-// Kill records that the buyer's program is killed, so its connections break.
+// Kill records that the buyer's program is killed, so the end of its connections does not make the run void.
 func (t *Trouble) Kill(buyer int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

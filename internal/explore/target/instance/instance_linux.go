@@ -20,25 +20,25 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// An Instance is a program in its network, together with its gates. It outlives the program: after Kill, Start starts
-// another program.
+// An Instance is a running program in its own network, with its gates. The Instance outlives the program: Kill ends the
+// program, and Start starts it again.
 type Instance struct {
-	Line     string // the program's command line; "" if it ran before the search
+	Line     string // the program's command line; "" if the program ran before the explorer
 	Network  *process.Network
-	Program  *process.Program // nil: killed
+	Program  *process.Program // nil after Kill
 	Restless bool             // the program sets brief timers again and again; package rest sets and reads this field
 
 	app       *app.App
 	buyer     int // the buyer that it serves; 0: all
 	listeners []*wire.Listener
 	log       *tail
-	home      string // its own HOME directory, which Stop deletes; "": the explorer's
+	home      string // the program's own HOME directory, which Stop deletes; "": the program uses the explorer's
 }
 
-// Up reports whether the program runs and was not killed.
+// Up reports whether the program was started and was not killed.
 func (i *Instance) Up() bool { return i.Program != nil }
 
-// Attached reports whether the program ran before, so it can be neither started nor ended.
+// Attached reports whether the program ran before the explorer, which then can neither start nor end it.
 func (i *Instance) Attached() bool { return i.Line == "" }
 
 // Dial implements client.Server.
@@ -46,7 +46,7 @@ func (i *Instance) Dial(ctx context.Context, address string) (*net.TCPConn, erro
 	return i.Network.Dial(ctx, address)
 }
 
-// Printed returns what the program has printed since the last call, at most newsSize bytes of it.
+// Printed returns what the program has printed since the last call, at most newsSize bytes.
 func (i *Instance) Printed() string {
 	if i.log == nil {
 		return ""
@@ -54,7 +54,7 @@ func (i *Instance) Printed() string {
 	return i.log.news()
 }
 
-// Serves reports whether a connection to a gate belongs to the instance.
+// Serves reports whether connection c to a gate belongs to this instance.
 func (i *Instance) Serves(c *wire.Conn) bool { return i.buyer == c.Buyer }
 
 // Buyers returns the numbers of the buyers that the instance serves.
@@ -77,10 +77,11 @@ func (i *Instance) Kill() {
 type tail struct {
 	mu    sync.Mutex
 	bytes []byte
-	fresh int // number of bytes at the end that news has not returned yet
+	fresh int // number of bytes at the end that the method news has not returned yet
 }
 
-// tailSize is enough for a long stack, newsSize for the lines of an error; in bytes.
+// tailSize is the number of bytes that are kept, enough for a long stack trace. newsSize is enough for the lines of an
+// error.
 const tailSize, newsSize = 64 << 10, 4 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -102,11 +103,11 @@ func (t *tail) news() string {
 	return text
 }
 
-// lastLines is the number of output lines in an error: an exception and a part of its stack.
+// lastLines is the number of lines of output in an error message: an exception and a part of its stack.
 const lastLines = 5
 
-// last returns the end of an error text: the lines of output next to the most recent exception or, without an
-// exception, the final lines. They are joined to one line. It returns "" if there is no output.
+// last returns the end of an error message: lines of output, joined to one line. It takes the lines next to the most
+// recent exception or, without an exception, the last ones. It returns "" if there is no output.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +127,7 @@ func (t *tail) last() string {
 	return "; it printed: " + strings.Join(lines, " | ")
 }
 
-// Start starts the program. The program is not ready yet.
+// Start starts the program, and does not wait until it is ready.
 func (i *Instance) Start() (err error) {
 	i.log = &tail{}
 	if i.Line == "" {
@@ -145,7 +146,7 @@ func (i *Instance) Start() (err error) {
 	return nil
 }
 
-// Label names the program in an error.
+// Label names the program in an error message.
 func (i *Instance) Label() string {
 	if i.Line == "" {
 		return fmt.Sprintf("attach: process %d", i.app.Attach.PID)
@@ -153,7 +154,8 @@ func (i *Instance) Label() string {
 	return i.Line
 }
 
-// Said implements client.Server. It describes a program for an error: whether it has ended, and its last lines of output.
+// Said implements client.Server. For an error message, it says whether the program has ended, and its last lines of
+// output.
 func (i *Instance) Said() string {
 	ended := ""
 	if i.Up() {
@@ -180,11 +182,11 @@ func early(i *Instance) error {
 	return fmt.Errorf("%s: it ended before it was ready (%w)%s%s", i.Label(), how, i.log.last(), hint)
 }
 
-// pidsEach is the distance between the first process ids of two instances.
+// pidsEach is the difference between the first process ids of two instances.
 const pidsEach = 1000
 
-// firstPID returns the id of the program's first process. It differs between instances, as on one host, unless
-// App.SameHosts is set. It is the same after a restart.
+// firstPID returns the id of the program's first process. It differs between instances, as it would on one host, unless
+// App.SameHosts is set. After a restart it is the same.
 func (i *Instance) firstPID() int {
 	if i.app.SameHosts {
 		return pidsEach
@@ -203,7 +205,7 @@ func (i *Instance) env() []string {
 	return all
 }
 
-// Ready polls until the program answers requests.
+// Ready waits until the program answers requests.
 func (i *Instance) Ready(ctx context.Context) error {
 	target := i.app.Ready
 	if target == "" {
@@ -234,8 +236,8 @@ func (i *Instance) Ready(ctx context.Context) error {
 	}
 }
 
-// answers sends a request to the URL App.Ready or, if that is empty, connects to the port. The error says why the
-// program is not ready.
+// answers checks once whether the program is ready: it sends a request to the URL App.Ready or, without one, connects
+// to the port. The error says why the program is not ready.
 func (i *Instance) answers(ctx context.Context, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -281,7 +283,7 @@ func (i *Instance) Stop() (err error) {
 	return errors.Join(err, i.Network.Close())
 }
 
-// reachable returns why the explorer cannot see the traffic of a process; nil if it can.
+// reachable returns an error if the explorer cannot see the traffic of a process.
 func reachable(pid int) error {
 	own, err := process.SameNetwork(pid)
 	if err == nil && !own {
@@ -290,8 +292,8 @@ func reachable(pid int) error {
 	return err
 }
 
-// serving returns why a running program cannot be explored. The process must be the one that answers
-// the buyers; otherwise the explorer would watch the wrong threads.
+// serving returns an error if a running program cannot be explored. The process must be the one that answers the
+// buyers, because the explorer watches its threads.
 func serving(i *Instance) error {
 	for _, b := range i.app.Buyers {
 		address, err := client.HostPort(b.URL)

@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Instances are the instances of the program: one per buyer, or one for all. It starts and ends them.
+// Instances starts and ends the instances of the program: one for each buyer, or one for all.
 type Instances struct {
 	All []*Instance
 
@@ -34,7 +34,7 @@ func New(a *app.App, servers *app.Servers, g *gates.Gates, backends backend.Back
 	return &Instances{app: a, servers: servers, gates: g, backends: backends, code: code}
 }
 
-// Patience returns how long the programs may take to answer or to become idle: `idle-within` in oversell.yaml, but at
+// Patience returns how long a program may take to answer or to become idle: `idle-within` in oversell.yaml, but at
 // least schedule.HangTimeout.
 func (x *Instances) Patience() time.Duration { return max(x.app.IdleWithin, schedule.HangTimeout) }
 
@@ -97,7 +97,8 @@ func (x *Instances) Launch(ctx context.Context) error {
 
 const migrationTimeout = 10 * time.Minute
 
-// migrate runs the command that creates the tables, in the network of an instance that has not started.
+// migrate runs the command of oversell.yaml that creates the tables, in the network of an instance that is not started
+// yet.
 func (x *Instances) migrate(ctx context.Context, i *Instance) error {
 	log := &tail{}
 	p, err := process.Start(i.Network, process.Command{Line: x.app.Migrate, Dir: x.app.Dir, Env: i.env(), Log: log})
@@ -122,7 +123,7 @@ func (x *Instances) migrate(ctx context.Context, i *Instance) error {
 	return x.servers.Renumber(ctx)
 }
 
-// listen opens the gates at the addresses of the program's servers.
+// listen opens the gates of an instance, at the addresses of the program's servers.
 func (x *Instances) listen(i *Instance) error {
 	for _, p := range backend.Protocols(x.code) {
 		if x.backends[p.Name] == nil {
@@ -158,7 +159,7 @@ func (x *Instances) Of(buyer int) *Instance {
 	return x.All[buyer-1]
 }
 
-// ErrStuck is the error for an attached program that would have to be restarted.
+// ErrStuck reports that an attached program would have to be restarted, which only its owner can do.
 var ErrStuck = errors.New("the attached program is stuck, and only its owner can restart it; a program under `shared:` is restarted when necessary")
 
 // End kills a program and waits until the servers have rolled back its transactions.
@@ -172,7 +173,7 @@ func (x *Instances) End(ctx context.Context, i *Instance) error {
 	return x.backends.Cut(ctx, x.gates, x.gates.Connections.Of(i.buyer))
 }
 
-// Restart ends programs, if they are up, and starts them again. It returns when they are ready.
+// Restart ends the programs that are up, starts them all, and returns when they are ready.
 func (x *Instances) Restart(ctx context.Context, programs ...*Instance) error {
 	for _, i := range programs {
 		if err := x.End(ctx, i); err != nil {
@@ -192,7 +193,7 @@ func (x *Instances) Restart(ctx context.Context, programs ...*Instance) error {
 	return nil
 }
 
-// Bury ends the remaining processes of a program whose first process has ended, and reports that it
+// Bury looks for a program whose first process has ended. It ends that program's other processes, and says that it
 // ended.
 func (x *Instances) Bury(ctx context.Context) (why string, err error) {
 	for _, i := range x.All {
@@ -202,7 +203,7 @@ func (x *Instances) Bury(ctx context.Context) (why string, err error) {
 			continue
 		}
 		why = fmt.Sprintf("the program has ended (%v)%s", i.Program.Err(), i.log.last())
-		if i.Line == "" { // nothing is left to end
+		if i.Line == "" { // it was attached, so no process is left to end
 			continue
 		}
 		if err := x.End(ctx, i); err != nil {
@@ -212,7 +213,7 @@ func (x *Instances) Bury(ctx context.Context) (why string, err error) {
 	return why, nil
 }
 
-// Unaccepted reports whether a connection to a gate or a program has not been accepted yet.
+// Unaccepted reports whether a gate or a program has not accepted a connection yet.
 func (x *Instances) Unaccepted() bool {
 	for _, i := range x.All {
 		for _, l := range i.listeners {
@@ -224,10 +225,10 @@ func (x *Instances) Unaccepted() bool {
 	return false
 }
 
-// Sleeps reports whether a program will continue by itself within LongestSleep.
+// Sleeps reports whether a program sleeps, and will continue by itself within LongestSleep.
 func (x *Instances) Sleeps() bool {
 	return slices.ContainsFunc(x.All, func(i *Instance) bool { return i.Up() && i.Program.Sleeping(LongestSleep) })
 }
 
-// A program that sleeps for longer than LongestSleep counts as idle.
+// LongestSleep is the limit of a sleep. A program that sleeps for longer counts as idle.
 const LongestSleep = 10 * time.Second

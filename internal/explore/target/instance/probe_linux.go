@@ -14,24 +14,24 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Probe sends buyers' requests to the programs outside of a schedule, with the gates open. Each buyer
-// has a connection of its own. The probe bounds the time for the answers.
+// A Probe sends buyers' requests to the programs outside of a schedule, while the gates are open. Each buyer has its
+// own connection. The time for the answers is limited.
 type Probe struct{ Instances *Instances }
 
 // Told is the answer to one request of a probe.
 type Told struct {
 	Reply client.Reply
 	Err   error
-	Sent  bool // part of the request may have reached the program
+	Sent  bool // part of the request, or all of it, may have reached the program
 	Late  bool // the answer did not come in time
 }
 
-// buyerPatience is added to a burst's time for each buyer, since a program may serve them one by one.
+// buyerPatience is added to the time limit of a burst for each buyer, since a program may serve them one by one.
 const buyerPatience = 100 * time.Millisecond
 
-// AskAll sends the requests of all buyers at once. The buyers cycle through the requests in oversell.yaml. The function
-// request returns one of these by its number. AskAll returns when every buyer is answered or the time is up. If the
-// time is up, undone says so.
+// AskAll sends the requests of all buyers at once, and returns when every buyer is answered or the time is up. If the
+// time is up, undone says so. The function request returns one of the requests in oversell.yaml by its number. If there
+// are more buyers, the requests repeat.
 func (d Probe) AskAll(ctx context.Context, buyers int, request func(id int) app.Request) (all []Told, undone string, err error) {
 	asks := make([]func(context.Context) Told, buyers)
 	for n := range asks {
@@ -72,7 +72,7 @@ func (d Probe) Ask(ctx context.Context, i *Instance, r app.Request) (Told, error
 	return ask(ctx), nil
 }
 
-// asking prepares a request to an instance, and returns a function that sends it on a new connection.
+// asking prepares a request to an instance. The returned function sends it on a new connection.
 func (d Probe) asking(ctx context.Context, i *Instance, r app.Request) (func(context.Context) Told, error) {
 	req, err := client.NewRequest(ctx, r)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// UpToTable returns the beginning of a statement, up to its first table.
+// UpToTable returns the beginning of a statement, up to and including its first table.
 func UpToTable(statement string) string {
 	if at := table.FindStringIndex(statement); at != nil && at[1] < len(statement) {
 		return statement[:at[1]] + " ..."
@@ -16,12 +16,12 @@ func UpToTable(statement string) string {
 	return statement
 }
 
-// Skeleton returns a statement without its strings and numbers.
+// Skeleton returns a statement with ? in place of its strings and numbers.
 func Skeleton(statement string) string {
 	return notSkeleton.ReplaceAllString(statement, "?")
 }
 
-// Values returns the places of the strings and numbers in a statement, as pairs of offsets in bytes.
+// Values returns the positions of the strings and numbers in a statement, as pairs of offsets in bytes.
 func Values(statement string) [][]int { return notSkeleton.FindAllStringIndex(statement, -1) }
 
 var notSkeleton = regexp.MustCompile(`'(?:[^']|'')*'|\b\d[\w.-]*|` + named)
@@ -29,7 +29,7 @@ var notSkeleton = regexp.MustCompile(`'(?:[^']|'')*'|\b\d[\w.-]*|` + named)
 // longestName is the maximum length of a command in a result, in characters.
 const longestName = 120
 
-// Short shortens a command for a line that names several commands.
+// Short shortens a command to longestName characters, for a line with several commands.
 func Short(text string) string {
 	if all := []rune(text); len(all) > longestName {
 		return string(all[:longestName]) + "…"
@@ -37,8 +37,8 @@ func Short(text string) string {
 	return text
 }
 
-// Void returns a schedule.Void with a reason (why) that is the same text in every run. The details describe this run,
-// and their values that differ between runs are replaced.
+// Void returns a schedule.Void, for a run to be discarded. The reason (why) is the same text in every run. The details
+// describe this run, without the values that differ between runs.
 func Void(why, details string, args ...any) error {
 	return schedule.Void{Why: why, Details: Plain(fmt.Sprintf(details, args...))}
 }
@@ -51,7 +51,7 @@ func Buyers(ids []int) string {
 	return "buyers " + List(ids, "and")
 }
 
-// List returns "1", "1 and 2", or "1, 2 and 3". The parameter `last` is the word before the last number.
+// List returns "1", "1 and 2", or "1, 2 and 3". The parameter `last` is the word before the last number, such as "and".
 func List(ids []int, last string) string {
 	var all []string
 	for _, id := range ids {

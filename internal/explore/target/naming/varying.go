@@ -6,41 +6,41 @@ import (
 	"strings"
 )
 
-// A Varying knows the values that differ between two runs of the same buyer although Names does not recognize them:
-// nanoids, counters of the process and the like. It learns their places from two runs, see Learn. A later text with
-// the same words has such values in the same places.
+// A Varying knows values that differ between two runs of the same buyer, but that Names does not recognize: nanoids,
+// counters of the process and the like. It learns their positions from two runs, see Learn. In a later text with the
+// same words, the values in the same positions vary, too.
 type Varying struct {
 	shapes map[place][]shape
 	Asked  []*regexp.Regexp // patterns of oversell.yaml
 }
 
-// A place says where a text comes from. A shape applies only to texts from the same place.
+// A place is the kind of text from which a shape was learned. A shape applies only to texts of the same kind.
 type place struct {
-	statement string // verb and table
-	answer    bool   // the text is the statement's answer, not the statement
+	statement string // the statement's verb and table
+	answer    bool   // the text is the answer to the statement
 }
 
-// A shape is a text whose varying tokens are known.
+// A shape is a text, as tokens, of which the varying ones are known.
 type shape struct {
 	tokens []string
 	varies []bool
 }
 
-// named is the pattern of a name that Names gives.
+// named is a pattern for a name that Names gives.
 const named = `<(?:[\w-]+[.:]\w+|time)?>`
 
 // piece matches the tokens of a text: a name that Names gives, a word, or another character.
 var piece = regexp.MustCompile(named + `|[A-Za-z0-9_-]+|(?s:.)`)
 
-// literal is like piece, but takes a quoted string as one token. So strings with different numbers of tokens can be
-// compared.
+// literal is like piece, but takes a quoted string as one token. So strings that consist of different numbers of tokens
+// can be compared.
 var literal = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|` + piece.String())
 
 // word matches a token that stays the same in all runs: an identifier or a keyword.
 var word = regexp.MustCompile(`^[A-Za-z_]+$`)
 
-// Learn compares a text of one run with the text in the same place of another run. It returns false if they differ in
-// more than values, so that the difference cannot be masked.
+// Learn compares a text of one run with the corresponding text of another run. If they differ in more than values, a
+// shape cannot describe the difference, and Learn returns false.
 func (v *Varying) Learn(at place, one, other string) bool {
 	if one == other {
 		return true
@@ -78,8 +78,8 @@ func (v *Varying) Learn(at place, one, other string) bool {
 
 func isDigit(token string) bool { return len(token) == 1 && token[0] >= '0' && token[0] <= '9' }
 
-// fits reports whether the tokens belong to the shape. Apart from the varying tokens, words and
-// punctuation are the same. Numbers may differ, since they belong to the shop's state.
+// fits reports whether the tokens belong to the shape. Apart from the varying tokens, words and punctuation must be the
+// same. Numbers may differ, since they belong to the shop's state.
 func (s shape) fits(tokens []string) bool {
 	if len(tokens) != len(s.tokens) {
 		return false
@@ -95,10 +95,10 @@ func (s shape) fits(tokens []string) bool {
 	return true
 }
 
-// isEmpty reports whether mask leaves every text as it is.
+// isEmpty reports whether mask would change no text.
 func (v *Varying) isEmpty() bool { return v == nil || len(v.Asked) == 0 && len(v.shapes) == 0 }
 
-// mask replaces each varying value of a text by the result of name.
+// mask replaces each varying value of a text by the result of the function name.
 func (v *Varying) mask(at place, text string, name func(string) string) string {
 	if v == nil {
 		return text

@@ -2,8 +2,8 @@ package naming
 
 import "strings"
 
-// Regular expressions are slow on long statements. The functions of this file do the same work byte by byte,
-// or find that a text has nothing that a pattern could match.
+// Regular expressions are slow on long statements. The functions of this file do the same work byte by byte, or report
+// that a text contains nothing that an expression could match.
 
 // mayBeRandom reports whether the pattern Random may match: it needs eight hexadecimal digits or the 26
 // digits of a ULID in a row, or six digits after a point.
@@ -43,8 +43,8 @@ func mayBeMoment(text string) bool {
 	return at >= 0 && strings.IndexByte(text[at+1:], ':') >= 0 && strings.IndexByte(text, '-') >= 0
 }
 
-// replaceKnown replaces the known values: first each longest run of letters, digits, "_" and "-", then each
-// number. It does not change the names that package naming has given; known contains none of them.
+// replaceKnown replaces the known values by their names. It looks at each longest run of letters, digits, "_" and "-",
+// and then at each number. It does not change names such as <orders.1>.
 func replaceKnown(text string, known map[string]string) string {
 	if len(known) == 0 {
 		return text
@@ -58,7 +58,7 @@ func isWord(c byte) bool {
 }
 
 // replaceRuns finds the longest runs of bytes of a class, and replaces those that are wanted and known. If skip is set,
-// it passes over the names that package naming has given.
+// it does not change names such as <orders.1>.
 func replaceRuns(text string, known map[string]string, class func(byte) bool, wanted func(string) bool, skip bool) string {
 	var b strings.Builder
 	done := 0
@@ -78,7 +78,7 @@ func replaceRuns(text string, known map[string]string, class func(byte) bool, wa
 			i++
 		}
 		if i-from < longID {
-			continue // none is known
+			continue // too short to be known
 		}
 		if name, is := known[text[from:i]]; is && wanted(text[from:i]) {
 			b.WriteString(text[done:from])
@@ -93,8 +93,8 @@ func replaceRuns(text string, known map[string]string, class func(byte) bool, wa
 	return b.String()
 }
 
-// nameAt returns the length of the name at the beginning of text, see named; 0 if there is none. text
-// begins with "<".
+// nameAt returns the length of the name, such as <orders.1>, with which text begins; 0 if it begins with none. text
+// must begin with "<".
 func nameAt(text string) int {
 	for _, whole := range []string{"<>", "<time>"} {
 		if strings.HasPrefix(text, whole) {

@@ -12,8 +12,8 @@ type Table struct {
 // A Column is a column of a Table.
 type Column struct {
 	Name string
-	// Key is the column whose generated values stand here, "orders.id": the column itself, or the one that it
-	// references. It is "" for other columns.
+	// Key is set if the column contains keys that the server generates. It is the column for which they were generated,
+	// such as "orders.id": this column, or the one that it references.
 	Key string
 }
 

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// A Difference lists the differences between a schedule's end and the end of the nearest order of the buyers.
+// A Difference lists how the end of a schedule differs from the end of a serial run: that of the nearest order of the
+// buyers.
 type Difference struct {
 	Order []int // the nearest order
 	Rows  []DifferenceRow
 }
 
-// A DifferenceRow is a row that differs between the schedule and the order, or that only one of them has.
+// A DifferenceRow is a row that differs between the schedule and the serial run, or that only one of them has.
 type DifferenceRow struct {
-	Table        string // "answer" for the answers
-	This, Serial string // the row after the schedule and after the order; "" if there is none
+	Table        string // the table's name; "answer" for the answers to buyers
+	This, Serial string // the row after the schedule and after the serial run; "" if there is none
 	places       []string
 	numbers      bool // This and Serial differ only in numbers
 }
 
-// size counts the rows that only the schedule or only the order has. A row that differs counts twice.
+// size counts the rows that only one side has. A row that differs counts twice.
 func (d *Difference) size() (n int) {
 	for _, r := range d.Rows {
 		if n++; r.This != "" && r.Serial != "" {
@@ -32,7 +33,7 @@ func (d *Difference) size() (n int) {
 	return n
 }
 
-// String describes the nearest order: "buyer 2, then buyer 1".
+// String returns the nearest order: "buyer 2, then buyer 1".
 func (d *Difference) String() string {
 	if len(d.Order) == 0 {
 		return "no buyer"
@@ -44,7 +45,7 @@ func (d *Difference) String() string {
 	return strings.Join(all, ", then ")
 }
 
-// Places returns the entries of `except` that would exclude the difference, see New.
+// Places returns entries for `except` in oversell.yaml that would exclude the difference.
 func (d *Difference) Places() (all []string) {
 	for _, r := range d.Rows {
 		all = append(all, r.places...)
@@ -53,13 +54,13 @@ func (d *Difference) Places() (all []string) {
 	return slices.Compact(all)
 }
 
-// MayAge reports whether all rows differ only in numbers, which may depend on the time of the run, such as 18:45.
+// MayAge reports whether all rows differ only in numbers. These may depend on the time of the run, as in 18:45.
 func (d *Difference) MayAge() bool {
 	return !slices.ContainsFunc(d.Rows, func(r DifferenceRow) bool { return !r.numbers })
 }
 
-// compare returns the difference between the form of a run (one) and the form of an order (other); nil if they are
-// equal.
+// compare returns the difference between the form of a schedule's end (one) and that of a serial run's end (other); nil
+// if they are equal.
 func compare(one, other *form) *Difference {
 	var d Difference
 	tables := slices.Collect(maps.Keys(one.rows))
@@ -88,8 +89,7 @@ func compare(one, other *form) *Difference {
 	if len(d.Rows) == 0 {
 		return nil
 	}
-	// If a row has the same text on both sides, only references to it differ. Listing the rows with the references
-	// suffices.
+	// If a row has the same text on both sides, it differs only in the rows that reference it. It is enough to list those.
 	if apart := slices.DeleteFunc(slices.Clone(d.Rows), func(r DifferenceRow) bool { return r.This == r.Serial }); len(apart) > 0 {
 		d.Rows = apart
 	}
@@ -100,7 +100,7 @@ var digits = regexp.MustCompile(`\d+`)
 
 func withoutNumbers(text string) string { return digits.ReplaceAllString(text, "0") }
 
-// apart returns the lines that only one of two sorted lists has.
+// apart returns the lines that only one of the two lists has. Both lists are sorted.
 func apart(a, b []line) (onlyA, onlyB []line) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
@@ -115,7 +115,7 @@ func apart(a, b []line) (onlyA, onlyB []line) {
 	return onlyA, onlyB
 }
 
-// nearest returns the index of the line with the most equal cells; -1 if there is no line.
+// nearest returns the index of the line with the most cells equal to l's; -1 if there are no lines.
 func (l line) nearest(others []line) int {
 	best, most := -1, -1
 	for i, other := range others {
@@ -132,7 +132,7 @@ func (l line) nearest(others []line) int {
 	return best
 }
 
-// differs returns the entries of `except` that would make two lines of one table equal.
+// differs returns the entries for `except` in oversell.yaml that would make two lines of one table equal.
 func (l line) differs(other line) (places []string) {
 	for c := range l.cells {
 		if l.cells[c] != other.cells[c] {
@@ -142,8 +142,8 @@ func (l line) differs(other line) (places []string) {
 	return places
 }
 
-// varying returns the columns whose values differ between two runs of one order, when new generated keys
-// and random values count as equal. Such a column contains a time, a counter of the program, or the like.
+// varying returns the columns whose values differ between two runs of one order, although new generated keys and random
+// values count as equal. Such a column contains a time, a counter of the program, or the like.
 func (o *Oracle) varying(one, other Run) (all []string) {
 	a, b := o.columns(one), o.columns(other)
 	for place := range b {

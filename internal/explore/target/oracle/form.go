@@ -17,31 +17,31 @@ import (
 )
 
 // A form describes the end of a run so that equal ends have equal texts. A new generated key or random value is a node
-// of a graph. It is distinguished by the rows and answers in which it occurs, and by the values beside it (color
-// refinement: Weisfeiler and Leman, 1968). A key that existed before the buyers is an ordinary value.
+// of a graph. Its color depends on the rows and answers in which it occurs, and on the values beside it (color
+// refinement: Weisfeiler and Leman, 1968). A key that existed before the buyers came is an ordinary value.
 type form struct {
 	rows map[string][]line // by table, sorted
 }
 
 type line struct {
-	text    string   // the text that is compared
-	cells   []string // text by column
-	columns []string // the entries of `except` for the columns
-	place   string   // the entry of `except` for the whole row
+	text    string   // what is compared
+	cells   []string // text of each column
+	columns []string // entry for `except` in oversell.yaml, for each column
+	place   string   // entry for `except` in oversell.yaml, for the whole row
 	shown   string
 }
 
 // A node is a generated key or a random value.
 type node struct{ key, value string }
 
-// A cell is a text with nodes: text has a NUL for each.
+// A cell is a value with its nodes. In the text, a NUL stands for each node.
 type cell struct {
 	text  string
 	nodes []node
 	shown string
 }
 
-// A row is one row before its nodes have colors.
+// A row is one row before its nodes are colored.
 type row struct {
 	table, place string
 	names        []string
@@ -49,13 +49,13 @@ type row struct {
 	cells        []cell
 }
 
-// rounds is the number of refinements of the colors. A node's color then depends on nodes two references away.
+// rounds is how often the colors are refined. After that, a node's color depends on nodes up to two references away.
 const rounds = 3
 
-// answers is the table of a form with a row for each value in the buyers' answers.
+// answers is the name of a table of a form. It has a row for each value in the answers to the buyers.
 const answers = "answer"
 
-// form returns the form of a run without the answers to the buyers in drop.
+// form returns the form of a run, without the answers to the buyers in drop.
 func (o *Oracle) form(r Run, drop []int) *form {
 	rows := o.rows(r, drop)
 	colors := map[node]string{}
@@ -87,7 +87,7 @@ func (o *Oracle) form(r Run, drop []int) *form {
 	return f
 }
 
-// colored returns the cells with the colors of their nodes.
+// colored returns the texts of the cells, with a color in place of each node.
 func (w row) colored(colors map[node]string) (all []string) {
 	for _, c := range w.cells {
 		text := c.text
@@ -110,7 +110,7 @@ func (w row) shown() string {
 	return strings.Join(all, ", ")
 }
 
-// rows returns the rows of the tables and of the answers, without the excluded places.
+// rows returns the rows of the tables and of the answers, without what is excluded from the comparison.
 func (o *Oracle) rows(r Run, drop []int) (all []row) {
 	known := o.known(r.Data)
 	for _, name := range slices.Sorted(maps.Keys(r.Data)) {
@@ -161,9 +161,9 @@ func (o *Oracle) rows(r Run, drop []int) (all []row) {
 	return all
 }
 
-// isShared reports whether the table's row with the given first value belongs to no single buyer: it existed before the
-// buyers, or every serial run ends with exactly one such row. A generated key in it may be a counter, or the position
-// of a reader, so the form also says how many greater keys there are.
+// isShared reports whether the table's row with the given first value belongs to no single buyer. Such a row existed
+// before the buyers, or every serial run ends with exactly one such row. If it contains a generated key, that may be a
+// counter, or how far a reader has read. So the form also says how many greater keys there are.
 func (o *Oracle) isShared(table, first string) bool {
 	rows := func(d Data) (n int) {
 		if t := d[table]; t != nil {
@@ -177,7 +177,7 @@ func (o *Oracle) isShared(table, first string) bool {
 	}
 	t := o.reset[table]
 	switch {
-	case t == nil || t.Columns[0].Key != "" && !o.before[node{t.Columns[0].Key, first}]: // each reset creates the row anew
+	case t == nil || t.Columns[0].Key != "" && !o.before[node{t.Columns[0].Key, first}]: // each reset gives the row a new key
 		return false
 	case rows(o.reset) > 0:
 		return true
@@ -187,7 +187,7 @@ func (o *Oracle) isShared(table, first string) bool {
 		!slices.ContainsFunc(o.serial, func(s serial) bool { return each(s) && rows(s.runs[0].Data) != 1 })
 }
 
-// redisKey returns the entry of `except` for a key of Redis; "" if the key differs in each run.
+// redisKey returns the entry for `except` that excludes a key of Redis; "" if the key differs in each run.
 func redisKey(k known, key string) string {
 	if k.cell("key", "", key).text != key || strings.ContainsAny(key, " \t\n") {
 		return ""
@@ -195,7 +195,8 @@ func redisKey(k known, key string) string {
 	return redisTable + "." + key
 }
 
-// leavesOut reports whether a place of an answer, or one that contains it, is left out.
+// leavesOut reports whether a place in an answer is excluded from the comparison, alone or with a place that contains
+// it.
 func (o *Oracle) leavesOut(place string) bool {
 	if o.out[place] || o.out["body"] && strings.HasPrefix(place, "body") {
 		return true
@@ -210,7 +211,7 @@ func (o *Oracle) leavesOut(place string) bool {
 
 type leaf struct{ place, path, name, value string }
 
-// leaves returns the status and the values of an answer's JSON. A text that is not JSON is one value.
+// leaves returns the status and each value in an answer's JSON. A text that is not JSON is one value.
 func leaves(a Answer) []leaf {
 	all := []leaf{{"status", "status", "", strconv.Itoa(a.Status)}}
 	var value any
@@ -238,10 +239,10 @@ func leaves(a Answer) []leaf {
 	return all
 }
 
-// A known knows the generated keys of a run that were not there before the buyers, and the values that are the
-// same in equal runs although they look random.
+// A known knows which generated keys of a run are new, that is, did not exist before the buyers. It also knows the
+// values that look random and are the same in equal runs.
 type known struct {
-	keys   map[string][]string // columns that contain the key, by its value
+	keys   map[string][]string // by value of a new key: the columns that contain it
 	before map[node]bool
 	fixed  map[string]bool
 }
@@ -270,7 +271,7 @@ func nodes(d Data) map[node]bool {
 	return all
 }
 
-// after returns how many new keys of the same column are greater than n.
+// after returns how many new keys of n's column are greater than n.
 func (k known) after(n node) (count int) {
 	less := func(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 	for value, keys := range k.keys {
@@ -281,10 +282,10 @@ func (k known) after(n node) (count int) {
 	return count
 }
 
-// idName matches the name of a column or of a place in an answer that contains a key.
+// idName matches the name of a column, or of a place in an answer, that contains a key.
 var idName = regexp.MustCompile(`(?i)(?:^|[_.-])(?:id|no|nr|number|key|ref|pk)s?$|[a-z](?:Id|ID|No|Nr|Number|Key|Ref)s?$`)
 
-// cell returns the cell of a value. The parameter `key` is Column.Key.
+// cell returns the cell of a value, with its new keys and random values as nodes. The parameter `key` is Column.Key.
 func (k known) cell(name, key, value string) cell {
 	c := cell{text: value, shown: value}
 	if n := (node{key, value}); key != "" && value != Null {
@@ -320,16 +321,17 @@ func (k known) cell(name, key, value string) cell {
 	return c
 }
 
-// shownNode stands for a generated key or a random value, which differs in each run.
+// shownNode is what the user sees in place of a generated key or a random value.
 const shownNode = "(new)"
 
-// longKey is the minimum length of a generated key that is recognized anywhere. A shorter one may be a quantity.
+// longKey is the minimum length at which a generated key is recognized anywhere. A shorter one could be a quantity.
 const longKey = 4
 
-// withoutZeros returns the key in a number such as 00042.
+// withoutZeros removes leading zeros: the key in 00042 is 42.
 func withoutZeros(number string) string { return cmp.Or(strings.TrimLeft(number, "0"), "0") }
 
-// meant returns the column that a key stands for: order_id means orders.id. It returns "" if that is unclear.
+// meant returns the column for which a key was generated, by the name of the column that contains it: order_id means
+// orders.id. It returns "" if that is unclear.
 func meant(name string, keys []string) string {
 	if at := slices.IndexFunc(keys, func(key string) bool { return refers(name, key) }); at >= 0 {
 		return keys[at]
@@ -340,13 +342,13 @@ func meant(name string, keys []string) string {
 	return keys[0]
 }
 
-// refers reports whether a column has the name of a reference to the key: order_id refers to orders.id.
+// refers reports whether a column's name refers to the key: order_id refers to orders.id.
 func refers(name, key string) bool {
 	stem := strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "id"), "_")
 	return stem != "" && strings.HasPrefix(strings.ToLower(key), stem)
 }
 
-// tokens returns the times and the values of a run that look random.
+// tokens returns the values of a run that look random, and the times.
 func tokens(r Run) map[string]bool {
 	all := map[string]bool{}
 	add := func(text string) {
@@ -369,19 +371,19 @@ func tokens(r Run) map[string]bool {
 	return all
 }
 
-// inText matches a possible node in a longer text.
+// inText matches a possible new key or random value in a longer text.
 var inText = regexp.MustCompile(naming.Random.String() + `|\b\d{4,}\b`)
 
 // isNoTime reports whether a cell contains anything except a time.
 func isNoTime(text string) bool { return !onlyTime.MatchString(text) }
 
-// onlyTime matches a time, or its replacement, with or without a zone as Go writes it.
+// onlyTime matches a cell with only a time, or with only its replacement. A zone as Go writes it may follow.
 var onlyTime = regexp.MustCompile(`^(?:` + someTime + `|` + naming.Moment.String() + `)(?: [+-]\d{4} \S+)?$`)
 
-// someTime stands for a time that depends on when the run was.
+// someTime replaces a time that depends on when the run was.
 const someTime = "<time>"
 
-// around is the distance from now within which a time depends on when the run was.
+// around is how far a time may be from now to count as one that depends on when the run was.
 const around = 48 * time.Hour
 
 func isNow(text string) bool {

@@ -1,14 +1,14 @@
-// Package oracle decides without a rule whether a schedule is right: whether it ended as some order of the
-// buyers, one after the other, would have ended (serializability, see Papadimitriou, "The Serializability
-// of Concurrent Database Updates", 1979).
+// Package oracle decides, without a rule of the user, whether a schedule is right: it must end as some serial run of
+// the buyers ends, one buyer after the other (serializability, see Papadimitriou, "The Serializability of Concurrent
+// Database Updates", 1979).
 //
-//	Add        the answers and the data after buyers that came one after the other
-//	Settle     what differs between two equal runs is left out
-//	Judge      the answers and the data after a schedule; the nearest order and the difference, or
+//	Add        records the answers and the data at the end of a serial run
+//	Settle     excludes what differs between two runs of one order
+//	Judge      compares the end of a schedule: the nearest order and the difference, or
 //	           the buyers that were refused while a unit was left
 //
-// A buyer that was refused need not be part of the order, but must have changed nothing. Generated keys and
-// random values are compared by their places, not by their values, see form.
+// A buyer that was refused need not be part of the order, but it must have changed nothing. Generated keys and random
+// values are compared by where they occur, not by their values, see form.
 package oracle
 
 import (
@@ -24,28 +24,27 @@ import (
 
 // An Answer is the answer to one buyer.
 type Answer struct {
-	Lost   bool // no answer: the request may have taken effect or not
-	No     bool // a refusal, whatever its status
+	Lost   bool // the buyer got no answer, so the request may have taken effect or not
+	No     bool // the answer is a refusal, whatever its status
 	Status int
 	Body   string
 }
 
-// refused reports whether the buyer was told that it gets nothing, or was told nothing.
+// refused reports whether the answer is a refusal or a failure, or is missing.
 func (a Answer) refused() bool { return a.Lost || a.No || a.Status >= http.StatusBadRequest }
 
-// A Run is the end of one run: the data, and the answers by the number of the buyer. A buyer that did not come
-// has no answer.
+// A Run is the end of one run: the data, and the answers by the buyer's number. A buyer that did not come has no entry.
 type Run struct {
 	Answers map[int]Answer
 	Data    Data
 }
 
-// An Oracle knows how every order of the buyers ends. It serves one goroutine.
+// An Oracle knows how each order of the buyers ends when they come one after the other. It serves one goroutine.
 type Oracle struct {
 	reset  Data // before any buyer
 	serial []serial
-	out    map[string]bool // values that are not compared, in the form of New's argument except
-	fixed  map[string]bool // values that look random or like the time, and are the same in equal runs
+	out    map[string]bool // places that are not compared, in the form of New's argument except
+	fixed  map[string]bool // values that look random or like the time, but are the same in equal runs
 	before map[node]bool   // generated keys that existed before any buyer came
 }
 
@@ -53,12 +52,11 @@ type Oracle struct {
 type serial struct {
 	order []int
 	runs  []Run
-	forms map[string]*form // by the buyers whose answers are not compared
+	forms map[string]*form // by the buyers whose answers are left out of the comparison
 }
 
-// New returns an oracle for programs that begin with the given data (reset). The parameter `except` lists the values that
-// may differ: "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for
-// all of it).
+// New returns an oracle for programs that begin with the data `reset`. The parameter `except` lists what may differ:
+// "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for all of it).
 func New(reset Data, except []string) *Oracle {
 	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset}), before: nodes(reset)}
 	for _, e := range except {
@@ -67,9 +65,9 @@ func New(reset Data, except []string) *Oracle {
 	return o
 }
 
-// Renewed learns which values each reset creates anew: keys, random values, and columns of other tokens, such as those
-// of logins. The parameter `again` is the data after another reset, before any buyer came. All other columns are still
-// compared, since they may contain a quantity that the reset does not restore.
+// Renewed learns what each reset creates anew: keys, random values, and columns of other tokens, such as those of
+// logins. The parameter `again` is the data after another reset, before any buyer came. All other columns are still
+// compared, because they may contain a quantity that the reset does not restore.
 func (o *Oracle) Renewed(again Data) {
 	values, keys := tokens(Run{Data: again}), nodes(again)
 	maps.DeleteFunc(o.fixed, func(value string, _ bool) bool { return !values[value] })
@@ -83,14 +81,15 @@ func (o *Oracle) Renewed(again Data) {
 	}
 }
 
-// isToken reports whether a text is one long word, and no number.
+// isToken reports whether a text is one long word with a letter, such as a login's token.
 func isToken(text string) bool { return token.MatchString(text) && hasLetter.MatchString(text) }
 
 var token, hasLetter = regexp.MustCompile(`^[\w+/=.~$-]{16,}$`), regexp.MustCompile(`[A-Za-z]`)
 
-// Unrestored compares the data with that of New, although no buyer came. It excludes each column that differs and
-// contains only times, such as updated_at, since hardly any reset restores it. It also excludes each table that still
-// differs, and returns its differing places by table, written as in New's argument except.
+// Unrestored compares the data after another reset (again) with that of New, to find what a reset does not restore. A
+// column that differs and contains only times, such as updated_at, is no longer compared: hardly any reset restores it.
+// If a table still differs, it is not compared, either. Unrestored returns its differing places, written as in New's
+// argument except, by table.
 func (o *Oracle) Unrestored(again Data) map[string][]string {
 	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
 	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
@@ -114,7 +113,7 @@ func (o *Oracle) Unrestored(again Data) map[string][]string {
 	return tables
 }
 
-// Orders returns every order of every subset of the buyers 1 to n, those of all buyers first.
+// Orders returns each order of each subset of the buyers 1 to n. The orders of all buyers come first.
 func Orders(n int) (all [][]int) {
 	var grow func(order []int)
 	grow = func(order []int) {
@@ -130,7 +129,7 @@ func Orders(n int) (all [][]int) {
 	return all
 }
 
-// Add records a run of the buyers in that order. An order may be run twice, so that Settle sees what differs.
+// Add records a run of the buyers in the given order. If an order is run twice, Settle can compare the two.
 func (o *Oracle) Add(order []int, r Run) {
 	at := slices.IndexFunc(o.serial, func(s serial) bool { return slices.Equal(s.order, order) })
 	if at < 0 {
@@ -140,7 +139,7 @@ func (o *Oracle) Add(order []int, r Run) {
 	o.serial[at].runs = append(o.serial[at].runs, r)
 }
 
-// Only forgets the tables for which touched is false: no buyer uses them, so they need not be read after a schedule.
+// Only forgets the tables for which touched returns false. No buyer uses them, so they are not read after a schedule.
 func (o *Oracle) Only(touched func(table string) bool) {
 	for _, s := range o.serial {
 		for _, r := range s.runs {
@@ -149,8 +148,8 @@ func (o *Oracle) Only(touched func(table string) bool) {
 	}
 }
 
-// Settle leaves out the columns that differ between two runs of one order. It may be called again after a further
-// Add. If another difference remains, no schedule can be judged, and the error names the difference in one line.
+// Settle excludes the columns that differ between two runs of one order. It may be called again after another Add. If a
+// further difference remains, no schedule can be judged. Then the error names the difference in one line.
 func (o *Oracle) Settle() error {
 	for _, s := range o.serial {
 		for _, again := range s.runs[1:] {
@@ -183,7 +182,7 @@ func (o *Oracle) Settle() error {
 	return nil
 }
 
-// Unmatched returns the entries of `except` that name no table, no column and no place in an answer.
+// Unmatched returns those entries of `except` that match no table, no column and no place in an answer.
 func (o *Oracle) Unmatched(except []string) (all []string) {
 	places := map[string]bool{"status": true, "body": true}
 	for name, t := range o.reset {
@@ -203,18 +202,19 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 	}
 	_, redis := o.reset[redisTable]
 	for _, e := range except {
-		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // an excepted key may exist only after a race
+		if !places[e] && !(redis && strings.HasPrefix(e, redisTable+".")) { // a key of Redis may exist only after a race, so its entry always counts as matched
 			all = append(all, e)
 		}
 	}
 	return all
 }
 
-// LeftOut returns the columns that are not compared, written as in New's argument except.
+// LeftOut returns the places that are not compared, written as in New's argument except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
-// Judge compares the run with every order of the buyers. It returns the difference from the nearest order, nil if the
-// run ended like one of the orders, and the buyers that were refused but would be served after that order (refused).
+// Judge compares a run with each order of the buyers. If the run ended as one of the orders, nearest is nil, and
+// refused lists the buyers that were refused but would be served after that order. Otherwise nearest is the difference
+// from the nearest order.
 func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
 	seen := map[string]*form{}
 	right := false
@@ -253,7 +253,7 @@ func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
 	return nearest, nil, nil
 }
 
-// servedAfter returns the buyers that were refused, are not part of the order, and are served if they come next.
+// servedAfter returns the buyers outside the order that were refused, but are served if they come directly after it.
 func (o *Oracle) servedAfter(order []int, answers map[int]Answer) (all []int) {
 	for _, b := range slices.Sorted(maps.Keys(answers)) {
 		if slices.Contains(order, b) || answers[b].Lost {
@@ -267,8 +267,8 @@ func (o *Oracle) servedAfter(order []int, answers map[int]Answer) (all []int) {
 	return all
 }
 
-// dropped returns the buyers whose answers are not compared with an order: the buyers outside the order, and buyers
-// without an answer. It reports false if a buyer outside the order was not refused.
+// dropped returns the buyers whose answers are not compared with an order: those outside the order, and those without
+// an answer. If a buyer outside the order was not refused, fits is false.
 func dropped(order []int, answers map[int]Answer) (drop []int, fits bool) {
 	for _, b := range slices.Sorted(maps.Keys(answers)) {
 		part := slices.Contains(order, b)

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// MostRows is the maximum number of rows of a table, and of keys of a Redis, that is compared.
+// MostRows is the maximum size at which a table (in rows) or Redis (in keys) is compared.
 const MostRows = 10_000
 
-// Servers are the program's servers, past its gates; app.Servers implements it.
+// Servers are the program's servers, reached past its gates. Type app.Servers implements it.
 type Servers interface {
-	// Addresses returns the addresses by protocol.
+	// Addresses returns the servers' addresses, by protocol.
 	Addresses() map[string]string
-	// Rows returns the first rows of a query as text. The parameter most is their maximum number.
+	// Rows returns the rows of a query as text, at most most of them.
 	Rows(ctx context.Context, protocol, query string, most int) (columns []string, rows [][]string, _ error)
-	// Keys returns each key of Redis and its value. It fails if there are more keys than most.
+	// Keys returns each key of Redis with its value. If there are more than most keys, it returns an error.
 	Keys(ctx context.Context, most int) ([][]string, error)
 }
 
@@ -29,13 +29,13 @@ type Reader struct {
 
 type source struct {
 	protocol string
-	name     string // as in Data
+	name     string // the key in Data
 	quoted   string
 	columns  []Column
 }
 
-// The queries of Open return the schema, the table, the column, whether the server generates its values (1 or
-// true), and the table and the column that it references, if any.
+// The queries of Open return, for each column: the schema, the table, the column, whether the server generates its
+// values (1 or true), and the table and the column that it references, if any.
 const (
 	mysqlColumns = `SELECT IF(c.table_schema = DATABASE(), '', c.table_schema), c.table_name, c.column_name, c.extra LIKE '%auto_increment%',
 	COALESCE(CONCAT(IF(k.referenced_table_schema = DATABASE(), '', CONCAT(k.referenced_table_schema, '.')), k.referenced_table_name), ''), COALESCE(k.referenced_column_name, '')
@@ -55,7 +55,7 @@ const (
 
 const mostColumns = 100_000
 
-// Open reads which tables there are.
+// Open finds out which tables exist.
 func Open(ctx context.Context, servers Servers) (*Reader, error) {
 	r := &Reader{servers: servers}
 	for _, database := range []struct{ protocol, query, quote string }{{"mysql", mysqlColumns, "`"}, {"postgres", postgresColumns, `"`}} {
@@ -89,7 +89,7 @@ func sources(protocol string, columns [][]string, quoted func(string) string) (a
 			all = append(all, t)
 		}
 		last := &all[len(all)-1]
-		if !slices.ContainsFunc(last.columns, func(c Column) bool { return c.Name == column }) { // a column with two foreign keys comes twice
+		if !slices.ContainsFunc(last.columns, func(c Column) bool { return c.Name == column }) { // a column with two foreign keys has two rows in the result
 			last.columns = append(last.columns, Column{Name: column})
 		}
 		made[t.name+"."+column] = generated == "1" || generated == "true"
@@ -100,7 +100,7 @@ func sources(protocol string, columns [][]string, quoted func(string) string) (a
 	for _, t := range all {
 		for i, c := range t.columns {
 			at := t.name + "." + c.Name
-			for range len(references) { // a key may be a reference, too
+			for range len(references) { // follow the references, since the referenced key may itself be a reference
 				if next, is := references[at]; is && next != at {
 					at = next
 				}
@@ -138,10 +138,11 @@ func (r *Reader) Read(ctx context.Context, want func(table string) bool) (Data, 
 	return all, err
 }
 
-// redisTable is the table of Data with the keys of Redis.
+// redisTable is the name of the table in Data that has the keys of Redis.
 const redisTable = "redis"
 
-// read returns the rows of a table, with the columns in the order of t.columns. A migration may have changed the order.
+// read returns the rows of a table. Their columns have the order of t.columns, which a migration may have changed
+// since.
 func (r *Reader) read(ctx context.Context, t source) (all [][]string, _ error) {
 	names, rows, err := r.servers.Rows(ctx, t.protocol, "SELECT * FROM "+t.quoted, MostRows+1)
 	for _, values := range rows {

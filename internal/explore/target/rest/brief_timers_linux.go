@@ -2,22 +2,21 @@ package rest
 
 import "time"
 
-// BriefTimers waits for the programs' brief timers. Such a timer belongs to the step that sets it, for
-// example the timer for a job after an answer. How soon it fires depends on the speed of the machine.
-// Without the wait, the timer's command would come at another step in another run. The wait is part of
-// finding a standstill, so it does not matter whether a command follows. In a shared instance such a
-// pause is a choice of the search.
+// BriefTimers waits for brief timers of the programs, for example the timer for a job after an answer. Such a timer
+// belongs to the step that sets it. But how soon it fires depends on the speed of the machine, so without the wait its
+// command would come at another step in another run. Finding a standstill includes this wait, whether or not a command
+// follows. In a shared instance, the search decides about such pauses instead.
 type BriefTimers struct {
 	Rest  *Rest
-	since time.Time // time of the first check with a brief timer since the last standstill; zero: none
+	since time.Time // when a brief timer was first seen since the last standstill; zero: none was
 }
 
 const (
 	briefTimer = 5 * time.Millisecond   // maximum time until a brief timer fires
-	mostBrief  = 500 * time.Millisecond // a program with brief timers for longer than this sets them without end
+	mostBrief  = 500 * time.Millisecond // a program that has brief timers for longer than this sets them without end
 )
 
-// IsRestful is Rest.IsRestful, and also returns false while a program has a brief timer.
+// IsRestful does what Rest.IsRestful does, and also returns false while a program has a brief timer.
 func (b *BriefTimers) IsRestful() bool {
 	b.Rest.gates.Pulse.Wake()
 	return b.isQuiet()
@@ -39,7 +38,8 @@ func (b *BriefTimers) isQuiet() bool {
 	return true
 }
 
-// pending reports whether a program that sleeps has a brief timer. The timers of a restless program no longer count.
+// pending reports whether a sleeping program has a brief timer. The timers of a restless program, which sets them
+// without end, do not count.
 func (b *BriefTimers) pending() bool {
 	if b.Rest.instances.Shared() {
 		return false

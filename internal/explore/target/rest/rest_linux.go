@@ -1,7 +1,7 @@
-// Package rest decides when nothing moves, so that the next step can be chosen. Then every program sleeps, no
-// byte is on its way, and every command waits at its gate, or in its server for another connection.
+// Package rest decides when nothing moves, so that the explorer can choose the next step. Then every program sleeps, no
+// byte is in transit, and every command waits: at its gate, or in its server for another connection.
 //
-// Rest looks at the programs, Waits asks the servers, and Settling repeats both until no program and no server moves.
+// Rest checks the programs, Waits asks the servers, and Settling repeats both until neither moves.
 package rest
 
 import (
@@ -14,38 +14,38 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Rest decides by thread states and kernel queues whether the programs of a run are idle. It changes
-// nothing but the pulse of the gates, which remembers the decision.
+// A Rest decides whether the programs of a run are idle, from the states of threads and the queues of kernels. It
+// changes only the Pulse of the gates, which remembers the decision.
 type Rest struct {
 	gates     *gates.Gates
 	instances *instance.Instances
 	buyers    *client.Buyers
 }
 
-// New returns the Rest of one run, with these buyers.
+// New returns the Rest of one run with the buyers b.
 func New(g *gates.Gates, i *instance.Instances, b *client.Buyers) *Rest { return &Rest{g, i, b} }
 
-// IsRestful reports whether nothing is busy and the programs sleep.
+// IsRestful reports whether nothing is in transit and all programs sleep.
 func (r *Rest) IsRestful() bool {
 	r.gates.Pulse.Wake()
 	return r.isQuiet()
 }
 
-// isQuiet reports whether nothing is on its way to, in, or from the programs.
+// isQuiet reports whether nothing is in transit to, in, or from the programs.
 func (r *Rest) isQuiet() bool {
 	pulse := r.gates.Pulse
 	if pulse.Still() {
 		return true
 	}
 	before := pulse.Seq()
-	// Bytes go to a program, wake it, and come from it. The checks have the same order, so that they miss none
-	// of these bytes. An answer that is not yet written counts as busy.
+	// Bytes travel to a program, wake it, and travel from it. The checks have the same order, so no byte escapes all of
+	// them. An answer that is not written yet counts as busy.
 	return !pulse.Busy() && r.delivered() && r.Asleep() &&
 		r.gates.Connections.Settled(r.sent) && r.buyers.HaveRead(r.sent) && !r.instances.Unaccepted() && pulse.MarkStill(before)
 }
 
-// delivered reports whether the programs' kernels have received what was sent to them: the last write, unless
-// something has come since; the last ignored answer; and the servers' part of each login.
+// delivered reports whether the programs' kernels have received what was sent to them. It checks the last write, unless
+// something has come since, the last ignored answer, and the servers' part of each login.
 func (r *Rest) delivered() bool {
 	if s, to := r.gates.Pulse.Handed(); s != nil && !r.received(to, s) {
 		return false
@@ -56,7 +56,7 @@ func (r *Rest) delivered() bool {
 	return r.gates.Connections.Welcomed(r.received)
 }
 
-// Asleep reports whether every program sleeps, except those that cannot have run since the last
+// Asleep reports whether every program sleeps. It does not check programs that cannot have run since the last
 // standstill.
 func (r *Rest) Asleep() bool {
 	for n, i := range r.instances.All {
@@ -67,14 +67,14 @@ func (r *Rest) Asleep() bool {
 	return true
 }
 
-// mayRun reports whether the program may have run since the last standstill. Buyer 0 stands for the
-// shared program.
+// mayRun reports whether a buyer's program may have run since the last standstill. Buyer 0 stands for the shared
+// program.
 func (r *Rest) mayRun(buyer int) bool {
 	return len(r.instances.All) == 1 || r.buyers.Current == 0 || r.buyers.Current == buyer
 }
 
-// sent reports whether the program may have sent bytes that our socket has not received. The program
-// may sleep while they wait in a queue of its processor.
+// sent reports whether the program may have sent bytes that our socket has not received. While such bytes wait in a
+// queue of the program's processor, the program may sleep already.
 func (r *Rest) sent(buyer int, s *wire.Socket) bool {
 	if !r.mayRun(buyer) {
 		return false
@@ -83,8 +83,8 @@ func (r *Rest) sent(buyer int, s *wire.Socket) bool {
 	return n > 0 || err != nil
 }
 
-// received reports whether the kernel of the buyer's program has received every byte written to the
-// socket. It asks that kernel, too, since an acknowledgement may take 40 ms.
+// received reports whether the kernel of the buyer's program has received every byte written to the socket. It asks
+// that kernel, too, because an acknowledgement may take 40 ms.
 func (r *Rest) received(buyer int, s *wire.Socket) bool {
 	if s.Unacknowledged() == 0 {
 		return true
@@ -93,7 +93,7 @@ func (r *Rest) received(buyer int, s *wire.Socket) bool {
 	return err == nil && n >= s.Written()
 }
 
-// SleepsWithin reports whether a buyer is inside a program that will continue by itself within this time.
+// SleepsWithin reports whether a program with a waiting buyer will continue by itself within the given time.
 func (r *Rest) SleepsWithin(time time.Duration) bool {
 	inside := r.buyers.Inside(r.gates.Table.Now())
 	for n, i := range r.instances.All {

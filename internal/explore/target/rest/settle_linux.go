@@ -11,38 +11,38 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Times for finding a standstill. None of them decides a step.
+// Times for finding a standstill. None of them decides which step comes next.
 const (
-	// The time between two checks of a running program is Look at first, later an eighth of the time since the last
-	// event, at most longLook. Otherwise the checks would take the processor from the program.
+	// Look is the time between two checks of a running program, at first. Later it is an eighth of the time since the last
+	// event, at most longLook. More frequent checks would take the processor from the program.
 	Look, longLook = 20 * time.Microsecond, time.Millisecond
-	// A program that sleeps for longer than instance.LongestSleep counts as idle. The run is void if shorter sleeps
-	// follow one another for mostSleep, which is less than schedule.HangTimeout. For example, V8 collects garbage up to
-	// three times, 8 s apart, after a program has become idle.
+	// A sleep longer than instance.LongestSleep counts as idle. If shorter sleeps follow one another for mostSleep, the
+	// run is void. mostSleep is less than schedule.HangTimeout. It is that long because, for example, V8 collects garbage
+	// up to three times, 8 s apart, after a program has become idle.
 	mostSleep = 28 * time.Second
-	// If no buyer can move, but a buyer is inside a program, the explorer waits for timers that end within farTimer,
-	// and at least BlindWait for sleeps that it cannot see.
+	// If no buyer can move, but a buyer is inside a program, the explorer waits for timers that fire within farTimer. It
+	// waits at least BlindWait, for sleeps that it cannot see.
 	farTimer, BlindWait = time.Minute, 2 * time.Second
-	// Asking a server which statements wait costs the server time, so a statement must first be unanswered for this
-	// long.
+	// Asking a server which statements wait slows it down. So a statement must be unanswered for this long before the
+	// explorer asks.
 	slowAnswer = 300 * time.Microsecond
 )
 
-// A Run is the part of one schedule's run that a Settling needs.
+// A Run is what a Settling needs of a schedule's run.
 type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error
-	// HandOver takes the commands that have come, and delivers one answer, if there is any. While Pulse.Seq has the value
-	// ordered, the order of the answers is certain. HandOver returns true if a program has received something.
+	// HandOver takes the commands that have come, and delivers one answer, if there is one. As long as Pulse.Seq has the
+	// value `ordered`, it is certain which answer comes first. HandOver returns true if a program has received something.
 	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
-	// Ended records that a server has finished with a connection that its program has closed.
+	// Ended records that a server has ended a connection that its program had closed.
 	Ended(c *wire.Conn)
-	// Pause makes the move that the schedule has for a buyer's pause, if the buyer pauses. With sleeps, a timer of the
-	// program runs.
+	// Pause makes the move that the schedule wants in a buyer's pause, if the buyer pauses now. The parameter sleeps
+	// reports that a timer of the program runs.
 	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
 }
 
-// A Settling takes a run from one standstill to the next.
+// A Settling takes a run from one standstill, in which nothing moves, to the next.
 type Settling struct {
 	rest  *Rest
 	waits Waits
@@ -54,16 +54,16 @@ func NewSettling(r *Rest, backends backend.Backends, run Run) *Settling {
 	return &Settling{r, Waits{r.gates, backends}, run}
 }
 
-// Settle lets the programs and the servers continue until nothing moves by itself. Answers are delivered
-// one at a time, each followed by a standstill, so only one program runs at a time, even when one
-// command unblocks another. The commands that can be released are in gates.Commands.Held then.
+// Settle lets the programs and the servers continue until nothing moves by itself. It delivers one answer at a time,
+// and waits for a standstill after each. So only one program runs at a time, even if one command unblocks another.
+// Afterwards, gates.Commands.Held has the commands that can be released.
 func (r *Settling) Settle(ctx context.Context) error {
 	pulse := r.rest.gates.Pulse
 	begun := time.Now()
 	sleeping := time.Time{}
 	idle := BriefTimers{Rest: r.rest}
 	lastSeq, lastEvent := pulse.Seq(), begun
-	ordered := int64(-1) // Pulse.Seq when every released command was answered or waited in its server
+	ordered := int64(-1) // Pulse.Seq at a time when every released command was answered or waited in its server
 	for wait := time.Duration(0); ; pulse.Wait(wait) {
 		now := time.Now()
 		if ctx.Err() != nil {
@@ -86,7 +86,7 @@ func (r *Settling) Settle(ctx context.Context) error {
 			wait = between(now.Sub(lastEvent))
 			continue
 		}
-		wait = 0 // a delivered answer makes the pulse busy
+		wait = 0 // no wait: the delivered answer makes the pulse busy
 		moves, err := r.run.HandOver(ctx, ordered)
 		if err == nil && !moves {
 			wait = Look
@@ -132,12 +132,12 @@ func (r *Settling) Settle(ctx context.Context) error {
 	}
 }
 
-// between returns the time between two checks of something that has run for the given time.
+// between returns the time until the next check of something that has run for the given time.
 func between(since time.Duration) time.Duration {
 	return min(max(Look, since/8), longLook)
 }
 
-// broken returns an error if a connection broke, or a gate refused the program.
+// broken returns an error if a connection broke, or if a gate has found that the program cannot be explored.
 func (r *Settling) broken() error {
 	broken, refused := r.rest.gates.Trouble.Broken()
 	switch {
@@ -157,9 +157,8 @@ func (r *Settling) where() string {
 	return now.Where()
 }
 
-// Wakes returns at once if a command can be released. If not, and a buyer is inside a program, it waits
-// until no timer is left that could wake the program. So a sleep of any length is distinguished from a
-// dead end.
+// Wakes returns at once if a command can be released. Otherwise, if a buyer is inside a program, it waits until no
+// timer is left that could wake the program. So the explorer can tell a long sleep from a dead end.
 func (r *Settling) Wakes(ctx context.Context) error {
 	pulse := r.rest.gates.Pulse
 	for begun := time.Now(); ; {

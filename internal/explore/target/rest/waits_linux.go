@@ -10,15 +10,15 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Waits asks the servers which of the released commands wait there for another connection.
+// Waits asks the servers which of the released commands wait there for another connection's locks.
 type Waits struct {
 	Gates    *gates.Gates
 	Backends backend.Backends
 }
 
-// ending reports whether a server has not yet rolled back the transaction of a connection that its program has
-// closed, since a buyer may wait for that. It calls ended for each connection that has just ended. It then
-// also returns true, so that Settle looks again.
+// ending reports whether a server has still to roll back the transaction of a connection that its program closed. A
+// buyer may wait for that. For each connection that has just ended, it calls the function ended, and also returns true,
+// so that Settle looks again.
 func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error) {
 	closed := w.Gates.Connections.Ending()
 	for _, c := range closed {
@@ -32,11 +32,11 @@ func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error)
 	return len(closed) > 0, nil
 }
 
-// all reports whether every released command waits in its server for another connection. A command whose wait
-// the schedule has ended does not count as waiting: its server may take a while to notice that.
+// all reports whether every released command waits in its server for another connection. If the explorer has ended the
+// wait of a command, that command does not count as waiting, although the server may need some time to notice.
 func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	flying := w.Gates.Table.Now().Flying
-	for _, c := range w.Gates.Connections.InOrder() { // a command that waits for one of these connections waits for a buyer
+	for _, c := range w.Gates.Connections.InOrder() { // the servers must know the programs' connections: a command waits for a buyer if it waits for one of these
 		w.Backends.Of(c).Adopt(c.ID)
 	}
 	if len(flying) == 0 {
@@ -73,7 +73,7 @@ func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	return all, nil
 }
 
-// RunOut ends the wait of a command in its server, like a time-out.
+// RunOut ends the wait of a command in its server, as a time-out does.
 func (w Waits) RunOut(ctx context.Context, o *gates.Op) error {
 	o.Interrupted, o.Waits = true, false
 	return w.Backends.Of(o.Conn()).Interrupt(ctx, o.Conn().ID)

@@ -7,22 +7,22 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// Limits on the number of steps in a schedule. A schedule is given up when its commands repeat, see
-// Loop, and at the latest after these numbers of steps.
+// Limits on the number of steps in a schedule. The search gives up a schedule when its commands repeat, see Loop, but
+// at the latest after this many steps.
 const (
-	// A schedule of the search may have stepsPerCommand steps for each command that the buyers send alone, since
-	// retries make it longer. It may always have leastSteps.
+	// The limit is stepsPerCommand steps for each command that the buyers send alone, since retries make a schedule
+	// longer. It is at least leastSteps.
 	leastSteps, stepsPerCommand = 200, 4
-	// MaxSteps applies to a buyer alone, whose number of commands is not known yet, and to the search.
+	// MaxSteps is the highest limit. It also applies to a buyer alone, whose number of commands is not known yet.
 	MaxSteps = 10_000
 )
 
-// StepLimit returns the maximum number of steps of a schedule, from the number of steps that the buyers
-// take when each runs alone.
+// StepLimit returns the maximum number of steps of a schedule. The parameter alone is the number of steps that the
+// buyers take when each runs alone.
 func StepLimit(alone int) int { return min(max(leastSteps, stepsPerCommand*alone), MaxSteps) }
 
-// A Loop recognizes a schedule that repeats itself: the same commands with the same answers, again and again,
-// without any change at a server. It belongs to one run; the zero value is ready.
+// A Loop recognizes a schedule that repeats itself: the same commands with the same answers, again and again, without a
+// change at any server. It belongs to one run. The zero value is ready to use.
 type Loop struct {
 	recent []Step // the last steps, at most longestLoop
 	equal  [longestLoop]int
@@ -40,7 +40,7 @@ const (
 	loopProof   = leastSteps // number of commands in a row that must repeat the loop before the schedule is given up
 )
 
-// Add adds the next step. If the command may have changed something at its server, changed is true.
+// Add adds the next step. The parameter changed says whether the command may have changed something at its server.
 func (r *Loop) Add(s Step, changed bool) {
 	if changed {
 		*r = Loop{}
@@ -64,7 +64,7 @@ func (r *Loop) Add(s Step, changed bool) {
 // Endless reports whether the schedule repeats itself.
 func (r *Loop) Endless() bool { return r.looped > 0 }
 
-// String describes the loop by its first command, or says that the schedule is too long.
+// String describes the loop by its first command. If there is none, it says that the schedule is too long.
 func (r *Loop) String() string {
 	if r.looped == 0 {
 		return fmt.Sprintf("it sends more than %d commands", MaxSteps)

@@ -1,5 +1,5 @@
-// Package retry recognizes buyers that repeat themselves, from their commands and answers: a buyer that polls a
-// server until another buyer changes something (Polling), and one that repeats the same commands forever (Loop).
+// Package retry recognizes buyers that repeat themselves, from their commands and answers. A buyer may poll a server
+// until another buyer changes something (Polling), or repeat the same commands forever (Loop).
 package retry
 
 import (
@@ -8,38 +8,38 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// A buyer that finds a lock taken, or a row missing, tries again. The same question gets the same answer until
-// another buyer has changed the server, and each number of futile retries would be a schedule of its own. So
-// after Spec.Tries futile retries in a row, the buyer's next command is held back until something changes, or
-// until no other buyer can move. So the search does not see what the program does after more futile retries;
-// schedule.Point.Held reports that.
+// A buyer that finds a lock taken, or a row missing, tries again. Until another buyer changes the server, the same
+// question gets the same answer, and each number of such futile retries would be a separate schedule. So after
+// Spec.Tries futile retries in a row, the buyer's next command is held back until something changes, or until no other
+// buyer can move. The search then does not see what the program does after more retries. schedule.Point.Held reports
+// that.
 
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
 type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
-	GaveUp  string         // a buyer's first change after futile retries, although no other buyer had changed anything; "": none
-	often   int            // number of equal retries after which a buyer counts as polling
-	waits   int            // number of equal retries after which a change by the buyer sets GaveUp
-	routine Routine        // commands that a lone buyer repeats; they need more retries
+	GaveUp  string         // what a buyer changed after futile retries, although no other buyer had changed anything; "": nothing
+	often   int            // number of equal tries after which a buyer counts as polling
+	waits   int            // number of equal tries after which a change by the buyer sets GaveUp
+	routine Routine        // commands that a buyer alone repeats, too; more retries are needed until these count as polling
 	changes map[string]int // number of changes by all buyers, by server
 	recent  map[int]*pollster
 }
 
-// NewPolling returns the Polling of one run. For often and waits, see Polling. The Routine outlives the run.
+// NewPolling returns the Polling of one run; often and waits are its fields. The Routine is kept for later runs.
 func NewPolling(often, waits int, routine Routine) *Polling {
 	return &Polling{often: often, waits: waits, routine: routine, changes: map[string]int{}, recent: map[int]*pollster{}}
 }
 
-// A Routine contains, by skeleton, the commands that a lone buyer repeats, with the number of equal retries. A buyer
-// that repeats such a command does not wait for another buyer: many object-relational mappers read a row again and
-// again.
+// A Routine contains the commands that a buyer alone repeats, by skeleton, with the number of equal retries. A buyer
+// that repeats such a command need not be waiting for another buyer: many object-relational mappers read a row again
+// and again.
 type Routine map[string]int
 
-// mostRoutine is the maximum number of retries in a routine. A buyer that repeats a command more often
-// waits for something within its program.
+// mostRoutine is the maximum number of retries in a Routine. A buyer that repeats a command more often waits for
+// something within its own program.
 const mostRoutine = 16
 
-// learn records a command that repeats the last tries. The number often is the minimum of repetitions for a record.
+// learn records a command that repeats the last tries. It records only commands with at least `often` repetitions.
 func (r Routine) learn(tries []Try, name string, often int) {
 	n := often - 1
 	same := func(string) int { return tries[len(tries)-1].others }
@@ -57,8 +57,8 @@ func (r Routine) learn(tries []Try, name string, often int) {
 // A pollster records the recent commands of one buyer.
 type pollster struct {
 	tries []Try          // the most recent ones
-	equal int            // futile tries in a row, if they reach Polling.waits; otherwise 0
-	since int            // number of other buyers' changes at all servers when equal was set
+	equal int            // number of futile tries in a row; 0 while it is below Polling.waits
+	since int            // other buyers' changes at all servers, counted when equal was set
 	own   map[string]int // number of this buyer's changes, by server
 }
 
@@ -74,16 +74,17 @@ func (p *Polling) others(buyer int, server string) int {
 	return p.changes[server] - p.of(buyer).own[server]
 }
 
-// Changed records a change at a server that no buyer made.
+// Changed records a change at a server that came from no buyer.
 func (p *Polling) Changed(server string) { p.changes[server]++ }
 
-// ChangedBy records a change at a server by a buyer, which then has no reason to try again.
+// ChangedBy records a change at a server by a buyer. The change gives other buyers a reason to try again, but not this
+// one.
 func (p *Polling) ChangedBy(buyer int, server string) {
 	p.changes[server]++
 	p.of(buyer).own[server]++
 }
 
-// Tried records a command of a buyer and its answer.
+// Tried records a command of a buyer with its answer.
 func (p *Polling) Tried(buyer int, t Try) {
 	if t.Changed {
 		p.ChangedBy(buyer, t.Server)
@@ -100,7 +101,7 @@ func (p *Polling) Tried(buyer int, t Try) {
 	}
 }
 
-// outlasts sets GaveUp if the buyer has stopped retrying and changes something with another command.
+// outlasts sets GaveUp if the buyer has stopped its futile retries and now changes something with another command.
 func (p *Polling) outlasts(buyer int, t Try) {
 	b, since := p.of(buyer), 0
 	for server := range p.changes {
@@ -120,7 +121,7 @@ func (p *Polling) outlasts(buyer int, t Try) {
 	}
 }
 
-// Polls reports whether the buyer has sent that command repeatedly without any change.
+// Polls reports whether the buyer has sent that command again and again without any change at the servers.
 func (p *Polling) Polls(buyer int, name string) bool {
 	often := p.often + p.routine[naming.Skeleton(name)]
 	return polls(p.of(buyer).tries, name, often, func(server string) int { return p.others(buyer, server) })
@@ -130,15 +131,15 @@ func (p *Polling) Polls(buyer int, name string) bool {
 type Try struct {
 	Name, Answer string
 	Server       string
-	others       int // number of other buyers' changes at the server before this answer
+	others       int // number of changes by other buyers at the server before this answer
 	Changed      bool
 }
 
 // longestCycle is the maximum number of commands in a retry: WATCH, GET, UNWATCH.
 const longestCycle = 4
 
-// polls reports whether the command would repeat the last tries once more. The number often is the minimum of earlier
-// repetitions without any change. The function others counts other buyers' changes at a server until now.
+// polls reports whether the command would repeat the last tries once more. There must be at least `often` repetitions
+// without any change. The function others counts the changes of other buyers at a server so far.
 func polls(tries []Try, name string, often int, others func(server string) int) bool {
 	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {
@@ -149,7 +150,7 @@ func polls(tries []Try, name string, often int, others func(server string) int) 
 	return false
 }
 
-// repeats reports whether the last tries repeat a cycle of that length often enough.
+// repeats reports whether the last tries are `often` repetitions of a cycle with the given number of commands.
 func repeats(tries []Try, cycle, often int, fresh func(Try) bool) bool {
 	n := cycle * often
 	if len(tries) < n {

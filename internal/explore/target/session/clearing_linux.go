@@ -15,12 +15,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Clearing begins and ends one run: it leaves the programs idle, without a buyer, behind shut gates. It tells
-// the Recovery which programs must be restarted for the next run.
+// A Clearing begins and ends one run. Afterwards, the programs are idle, without a buyer, behind closed gates. It tells
+// the Recovery which programs must be restarted before the next run.
 type Clearing struct {
 	Buyers *client.Buyers
 	Rest   *rest.Rest
-	// Dirty returns the connections on which the run has left locks, see backend.Holdings.Dirty.
+	// Dirty returns the connections on which the run has left locks or transactions.
 	Dirty func(ctx context.Context) ([]*wire.Conn, error)
 
 	p        Programs
@@ -32,8 +32,8 @@ func NewClearing(c *Recovery, b *client.Buyers, r *rest.Rest, dirty func(ctx con
 	return &Clearing{b, r, dirty, c.p, c}
 }
 
-// Early returns an error if a command waits at a gate when a run begins. The command belongs to the previous run. Since
-// that run has its verdict already, Early makes the new run void.
+// Early returns an error if a command waits at a gate when a run begins. That command belongs to the previous run,
+// which has its verdict already. So Early makes the new run void instead.
 func (r *Clearing) Early(ctx context.Context) error {
 	late, own := r.p.Gates.Table.Now().All(), r.p.Gates.OwnTraffic
 	if len(late) == 0 {
@@ -51,7 +51,7 @@ func (r *Clearing) Early(ctx context.Context) error {
 	return naming.Void("the program sends by itself when no buyer is there", "%s%s", strings.Join(texts, ", "), own.Advice(own.Pollers()))
 }
 
-// End ends a run that returned err. If stuck is true, the programs may be unable to finish their work.
+// End ends a run that returned err. With stuck, the programs may be unable to finish their work.
 func (r *Clearing) End(ctx context.Context, err error, stuck bool) error {
 	serves, cuts := r.recovery.after(err)
 	stuck = stuck && !serves && !(cuts && r.cut(ctx))
@@ -60,9 +60,9 @@ func (r *Clearing) End(ctx context.Context, err error, stuck bool) error {
 	return r.Finish(ctx, stuck)
 }
 
-// Finish ends the run. It opens the gates, so the programs can finish their work. It ends a program that
-// is stuck, was killed, or has left a lock behind; Recover restarts it before the next run, if there is
-// one. If ctx ends, Finish does not wait for the programs any more.
+// Finish ends the run. It opens the gates, so the programs can finish their work. If a program is stuck, was killed, or
+// has left a lock behind, Finish ends it. Recover restarts it if another run follows. After ctx has ended, Finish no
+// longer waits for the programs.
 func (r *Clearing) Finish(ctx context.Context, stuck bool) error {
 	attached := r.p.App.Attach != nil
 	if !stuck || attached { // an attached program cannot be restarted
@@ -97,8 +97,7 @@ func (r *Clearing) Finish(ctx context.Context, stuck bool) error {
 	return nil
 }
 
-// drain opens the gates, waits for the buyers' answers and until the programs are idle, and shuts the
-// gates.
+// drain opens the gates, waits until the buyers are answered and the programs are idle, and closes the gates.
 func (r *Clearing) drain(ctx context.Context) error {
 	if r.done() {
 		return nil
@@ -117,18 +116,17 @@ func (r *Clearing) drain(ctx context.Context) error {
 	return nil
 }
 
-// done reports whether the run has just ended in a standstill with nothing at the gates, so there is
-// nothing to wait for.
+// done reports whether the run ended in a standstill, with no command at the gates. Then drain has nothing to wait for.
 func (r *Clearing) done() bool {
 	table := r.p.Gates.Table
 	return len(r.Buyers.Waiting()) == 0 && table.IsShut() && r.p.Gates.Pulse.Still() && len(table.Now().All()) == 0
 }
 
-// ErrJam reports that a buyer has no answer, and nothing moves any more.
+// ErrJam reports that a buyer has no answer and nothing moves, because the buyers block each other.
 var ErrJam = errors.New("the buyers block each other inside the program")
 
-// Served waits, with the gates open, until all buyers that have come are answered. It also returns ErrJam if a
-// command waits in a server for the lock of an idle connection.
+// Served waits, with the gates open, until all buyers that have sent a request are answered. It returns ErrJam if they
+// block each other, and also if a command waits in a server for the lock of an idle connection.
 func (r *Clearing) Served(ctx context.Context) error {
 	pulse := r.p.Gates.Pulse
 	begun, seq := time.Now(), pulse.Moves()
@@ -155,13 +153,13 @@ func (r *Clearing) Served(ctx context.Context) error {
 	}
 }
 
-// unstickTime bounds the wait for the buyers of a discarded run: first with the gates open, then with the
-// connections cut.
+// unstickTime limits how long a discarded run waits for its buyers: first with open gates, then with its connections
+// cut.
 const unstickTime = 4 * time.Second
 
-// cut ends a discarded run, but not its programs. It lets the buyers continue and then ends all connections,
-// whose transactions and locks end with them. It returns false if the programs must be restarted: one was
-// killed, a buyer is not answered, or the previous run was discarded, too.
+// cut ends a discarded run, but not its programs. It lets the buyers continue, and then closes all connections, which
+// ends their transactions and locks. It returns false if the programs must be restarted: one was killed, a buyer is not
+// answered, or the previous run was discarded, too.
 func (r *Clearing) cut(ctx context.Context) bool {
 	down := func(i *instance.Instance) bool { return !i.Up() || i.Attached() }
 	if r.recovery.renewal == done || r.recovery.rehearsal.cold || slices.ContainsFunc(r.p.Instances.All, down) {

@@ -7,34 +7,34 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/instance"
 )
 
-// A renewal is the state of the connections after a discarded run.
+// A renewal says whether the programs need new connections after a discarded run.
 type renewal byte
 
 const (
 	unneeded renewal = iota
-	due              // all connections were cut; Recover lets the programs open new connections
-	done             // the programs have opened new connections, and no run has succeeded since
+	due              // all connections were closed; Recover must let the programs open new ones
+	done             // the programs have opened new connections; no run has succeeded since
 )
 
-// A Recovery decides what the programs need after a run, and does it before the next run. The start of a real shop may
-// take half a minute, so Recovery restarts programs only if something cheaper did not help.
+// A Recovery decides what the programs need after a run, and does it before the next run. A real shop may need half a
+// minute to start, so Recovery restarts programs only if something cheaper did not help.
 type Recovery struct {
 	p         Programs
 	rehearsal *Rehearsal
-	down      []*instance.Instance // instances that ended after the previous run; Recover restarts them
+	down      []*instance.Instance // instances that were ended after the previous run, which Recover restarts
 	renewal   renewal
-	diverged  bool // the previous run diverged, and nothing was done
-	restarted bool // the previous run diverged, and the programs were restarted
-	futile    bool // the run after that restart diverged, too
+	diverged  bool // the previous run diverged, and the programs continued as they were
+	restarted bool // the programs were restarted because a run diverged, and no run has succeeded since
+	futile    bool // a run after such a restart diverged, too, so a restart does not help
 }
 
 // NewRecovery returns the recovery of programs that are up.
 func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
 
-// after records the end of a run and decides what the programs need. If serves is true, the programs can continue as
-// they are, for example after one run that diverged. After a second such run in a row, serves is false: the cause may
-// be in the program's memory, which only a restart empties. If cuts is true, new connections may be enough, because the
-// run did not diverge, or because a restart did not help before.
+// after records the end of a run and decides what the programs need. If serves is true, they can continue as they are,
+// for example after one run that diverged. After a second one in a row, serves is false: the cause may be in the
+// program's memory, which only a restart empties. If cuts is true, new connections may be enough: the run was discarded
+// for another reason, or a restart did not help before.
 func (c *Recovery) after(err error) (serves, cuts bool) {
 	void, discarded := schedule.AsVoid(err)
 	if err == nil {
@@ -45,8 +45,8 @@ func (c *Recovery) after(err error) (serves, cuts bool) {
 	return c.diverged, discarded && (!void.Diverged || c.futile)
 }
 
-// Recover restarts the programs that the previous run has ended, or renews the connections that it has
-// cut. Every program that it restarts has ended before, so none has a connection open.
+// Recover restarts the programs that the previous run has ended, or renews the connections that it has closed. A
+// program that it restarts was ended before, so it has no open connection.
 func (c *Recovery) Recover(ctx context.Context) error {
 	if len(c.down) == 0 && c.renewal != due {
 		return nil
@@ -59,7 +59,7 @@ func (c *Recovery) Recover(ctx context.Context) error {
 		}
 		c.down = c.p.Instances.All
 	}
-	if err := c.rehearsal.restart(ctx, c.down...); err != nil { // restart first ends the programs that a failed recovery has started
+	if err := c.rehearsal.restart(ctx, c.down...); err != nil { // restart also ends programs that a failed recovery has started
 		return err
 	}
 	c.down, c.renewal = nil, unneeded

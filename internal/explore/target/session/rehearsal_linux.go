@@ -14,31 +14,30 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Rehearsal lets the buyers through with the gates open, so that each program does the extra work of a first request
-// before the search. It records what it has seen of the programs: whether buyers block each other or leave locks
-// behind, and which timed waits an idle program has. These facts stay valid after a restart.
+// A Rehearsal serves the buyers with open gates before the search, so that each program does the extra work of a first
+// request. It also records facts that stay valid after a restart: whether buyers block each other or leave locks
+// behind, and which timed waits an idle program has.
 type Rehearsal struct {
-	// Together lets all buyers of a shared instance through at once, see ErrJam. The caller sets it before the
-	// first start.
+	// Together serves all buyers of a shared instance at once. If they block each other, it returns ErrJam. The caller
+	// sets it before the first start.
 	Together func(ctx context.Context) error
-	// Watch is how long programs that stay busy are watched, so that the error names their commands.
+	// Watch is how long to watch programs that stay busy, so that the error can name their commands.
 	Watch time.Duration
 
 	p    Programs
-	jams bool // if all buyers run at once, they may block each other forever or leave a lock behind
-	cold bool // a buyer that runs alone leaves a lock behind, so each run starts new programs
-	// The command lines of programs that showed all their timed waits in the first check while idle.
+	jams bool // buyers that are served at once may block each other forever or leave a lock behind
+	cold bool // a buyer alone leaves a lock behind, so each run needs newly started programs
+	// calm has the command lines of programs that showed all their timed waits in the first check.
 	calm map[string]bool
 }
 
 // NewRehearsal returns a rehearsal of these programs.
 func NewRehearsal(p Programs) *Rehearsal { return &Rehearsal{p: p, calm: map[string]bool{}} }
 
-// Next returns a rehearsal of the same programs for other buyers.
+// Next returns a rehearsal of the same programs with other buyers.
 func (x *Rehearsal) Next() *Rehearsal { return &Rehearsal{p: x.p, calm: x.calm} }
 
-// errLeaves reports that a buyer of a rehearsal left a lock behind. It is no verdict, since a rehearsal
-// is not explored.
+// errLeaves reports that a buyer left a lock behind in a rehearsal. It is no verdict, because only the search judges.
 var errLeaves = errors.New("a lock is left behind")
 
 func (x *Rehearsal) restart(ctx context.Context, programs ...*instance.Instance) error {
@@ -48,8 +47,8 @@ func (x *Rehearsal) restart(ctx context.Context, programs ...*instance.Instance)
 	return x.Warm(ctx, programs...)
 }
 
-// Warm rehearses the buyers of programs that are ready. If a lock is left behind, it restarts the
-// programs and rehearses fewer buyers: the search will find that lock, too.
+// Warm rehearses the buyers of programs that are ready. If a buyer leaves a lock behind, Warm restarts the programs and
+// rehearses fewer buyers. The search will find that lock, too.
 func (x *Rehearsal) Warm(ctx context.Context, programs ...*instance.Instance) error {
 	if err := x.p.StaysQuiet(ctx, time.Now()); err != nil {
 		return err
@@ -80,7 +79,7 @@ func (x *Rehearsal) Warm(ctx context.Context, programs ...*instance.Instance) er
 	return x.p.Holdings.Remember(ctx)
 }
 
-// clean returns errLeaves if a connection is still dirty after rest.BlindWait.
+// clean waits up to rest.BlindWait. If a run's lock is still on a connection then, it returns errLeaves.
 func (x *Rehearsal) clean(ctx context.Context) error {
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		dirty, err := x.p.Holdings.Dirty(ctx)
@@ -93,7 +92,7 @@ func (x *Rehearsal) clean(ctx context.Context) error {
 	}
 }
 
-// rehearse lets the instance's buyers through twice, with the gates open. That fills the instance's pools and caches.
+// rehearse serves the instance's buyers twice, with open gates. That fills the instance's pools and caches.
 func (x *Rehearsal) rehearse(ctx context.Context, i *instance.Instance) error {
 	if x.p.Instances.Shared() {
 		return x.rehearseShared(ctx, i)
@@ -106,11 +105,11 @@ func (x *Rehearsal) rehearse(ctx context.Context, i *instance.Instance) error {
 	return nil
 }
 
-// rehearseShared lets the buyers of the shared instance through, first one after the other and then all
-// at once. If they block each other inside the program, it restarts the program and sends them only one
-// after the other. The search will find that block, too.
+// rehearseShared serves the buyers of the shared instance, first one after the other and then all at once. If they
+// block each other inside the program, it restarts the program, and then serves them only one after the other. The
+// search will find that block, too.
 func (x *Rehearsal) rehearseShared(ctx context.Context, i *instance.Instance) error {
-	if i.Attached() { // its connections were opened before the gates existed, so the pool must replace them
+	if i.Attached() { // its connections are older than the gates, so the pool must replace them
 		if _, err := x.reopened(ctx); err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func (x *Rehearsal) rehearseShared(ctx context.Context, i *instance.Instance) er
 	if x.jams || i.Attached() {
 		return nil // an attached program cannot be restarted
 	}
-	if err := x.idle(ctx, i); err != nil { // from now on it is known which timers belong to the idle program
+	if err := x.idle(ctx, i); err != nil { // the timers of the idle program are known from now on
 		return err
 	}
 	if err := x.p.Reset(ctx); err != nil {
@@ -141,7 +140,7 @@ func (x *Rehearsal) rehearseShared(ctx context.Context, i *instance.Instance) er
 	return x.oneByOne(ctx, i)
 }
 
-// oneByOne lets the instance's buyers through, one after the other, each after a reset.
+// oneByOne serves the instance's buyers one after the other, with a reset before each.
 func (x *Rehearsal) oneByOne(ctx context.Context, i *instance.Instance) error {
 	x.p.Gates.Open()
 	for _, id := range i.Buyers() {
@@ -172,7 +171,7 @@ func (x *Rehearsal) oneByOne(ctx context.Context, i *instance.Instance) error {
 	return nil
 }
 
-// idle waits until the programs are idle, and records their timed waits in that state.
+// idle waits until the programs are idle, and then records their timed waits.
 func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) error {
 	switch rests, err := x.p.Await(ctx, time.Millisecond, x.p.Rest().IsRestful); {
 	case err != nil:
@@ -192,8 +191,8 @@ func (x *Rehearsal) idle(ctx context.Context, programs ...*instance.Instance) er
 }
 
 // baseline records the timed waits of idle programs, in several checks. If an earlier instance showed all its waits in
-// the first check, a few checks suffice, unless a later check shows a new wait. A wait that is not recorded counts as a
-// sleep, so it only makes runs longer.
+// the first check, a few checks are enough, unless a later one shows a new wait. A wait that baseline misses counts as
+// a sleep of a busy program, which only makes runs longer.
 func (x *Rehearsal) baseline(programs []*instance.Instance) {
 	restless := map[*instance.Instance]bool{}
 	for look := range idleLooks {
@@ -212,15 +211,15 @@ func (x *Rehearsal) baseline(programs []*instance.Instance) {
 	}
 }
 
-// Numbers of checks of an idle program. A timer that fires twice a second shows in one of idleLooks checks.
+// Numbers of checks of an idle program. Among idleLooks checks, one sees a timer that fires twice a second.
 const (
 	idleLooks = 60
 	calmLooks = 1
 	idlePause = 10 * time.Millisecond
 )
 
-// reconnect ends the connections of a program that cannot be restarted. The next request on each
-// connection fails, so reconnect sends requests until the program's pool has replaced all of them.
+// reconnect closes the connections of a program that cannot be restarted. The program notices it when the next request
+// on a connection fails. So reconnect sends requests until the program's pool has replaced all of them.
 func (x *Rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	if err := x.p.Backends.Cut(ctx, x.p.Gates, conns); err != nil {
 		return err
@@ -231,7 +230,7 @@ func (x *Rehearsal) reconnect(ctx context.Context, conns []*wire.Conn) error {
 	return x.rests(ctx)
 }
 
-// renew lets the programs open new connections after Clearing.cut, and rehearses the buyers as after a start.
+// renew lets the programs open new connections after Clearing.cut. Then it rehearses the buyers, as after a start.
 func (x *Rehearsal) renew(ctx context.Context) error {
 	served, err := x.reopened(ctx)
 	if err != nil {
@@ -248,7 +247,7 @@ func (x *Rehearsal) renew(ctx context.Context) error {
 	return x.rests(ctx)
 }
 
-// rests waits until all programs are idle, shuts the gates, and remembers what the programs hold then.
+// rests waits until all programs are idle, closes the gates, and records the locks that the programs hold themselves.
 func (x *Rehearsal) rests(ctx context.Context) error {
 	if err := x.idle(ctx, x.p.Instances.All...); err != nil {
 		return err
@@ -257,11 +256,11 @@ func (x *Rehearsal) rests(ctx context.Context) error {
 	return x.p.Holdings.Remember(ctx)
 }
 
-// staleConnections is the maximum number of rounds of requests in the function reopened.
+// staleConnections is the maximum number of rounds in which the function reopened sends requests.
 const staleConnections = 20
 
-// reopened sends requests until no buyer's request fails, and reports whether that has happened. A pool
-// notices a broken connection at its next request, which fails.
+// reopened sends requests until no buyer's request fails, and reports whether it succeeded. A pool notices a broken
+// connection only when a request on it fails.
 func (x *Rehearsal) reopened(ctx context.Context) (bool, error) {
 	for range staleConnections {
 		failed := false

@@ -14,9 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
-// Reset restores the state in which a run begins. The gates are open meanwhile, so the commands that it
-// causes, for example by a NOTIFY, belong to the reset. It returns when the programs are idle. The error
-// is one line.
+// Reset restores the state in which a run begins, and returns when the programs are idle. Meanwhile, the gates are
+// open. So a command that the reset causes, for example by a NOTIFY, is no step of the run. The error is one line.
 func (p Programs) Reset(ctx context.Context) error {
 	notices := p.Gates.Notices
 	shut := p.Gates.Table.IsShut()
@@ -67,7 +66,7 @@ func (p Programs) resetByHTTP(ctx context.Context) error {
 	return nil
 }
 
-// before sends the requests of `before` for each buyer, and keeps the values from their answers.
+// before sends the requests of `before` in oversell.yaml for each buyer, and keeps values from their answers.
 func (p Programs) before(ctx context.Context) error {
 	for n := range p.App.Buyers {
 		buyer, values := n+1, map[string]string{}
@@ -89,7 +88,7 @@ func (p Programs) before(ctx context.Context) error {
 	return nil
 }
 
-// Request returns the request of a buyer, with the values from the answers to `before` in the last Reset.
+// Request returns a buyer's request, filled with the values that the last Reset got from the answers to `before`.
 func (p Programs) Request(buyer int) app.Request {
 	return p.App.Buyers[buyer-1].With(buyer, p.handed[buyer])
 }

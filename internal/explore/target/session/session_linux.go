@@ -1,9 +1,9 @@
-// Package session keeps the programs of an exploration ready for the next run. It owns what outlives a run:
+// Package session keeps the programs of an exploration ready for the next run. It owns what lives longer than a run:
 //
 //	Programs   the instances, their gates and their servers; Reset restores the state before each run
-//	Rehearsal  warms programs up after a start, so that no run has the extra work of a first request
+//	Rehearsal  serves the buyers after a start, so that no run has the extra work of a first request
 //	Recovery   decides what the programs need after a run: nothing, new connections, or a restart
-//	Clearing   ends one run, and leaves the programs idle behind shut gates
+//	Clearing   ends one run, and leaves the programs idle behind closed gates
 package session
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// Programs are the instances, gates and servers of an exploration, and live as long as the exploration. The value
-// can be copied.
+// Programs are the instances, gates and servers of an exploration, and live as long as it does. The value can be
+// copied.
 type Programs struct {
 	App       *app.App
 	Servers   *app.Servers
@@ -30,10 +30,10 @@ type Programs struct {
 	Instances *instance.Instances
 	Holdings  *backend.Holdings
 
-	handed map[int]map[string]string // values from the answers to the requests of `before`, by buyer and name
+	handed map[int]map[string]string // by buyer and name: values from the answers to the requests of `before` in oversell.yaml
 }
 
-// Open returns programs that are not started, behind open gates. The caller calls Gates.End at the end.
+// Open returns programs that are not started, behind open gates. The caller must call Gates.End.
 func Open(a *app.App, servers *app.Servers) (p Programs, err error) {
 	p = Programs{App: a, Servers: servers, Code: backend.NewCatalogs(), handed: map[int]map[string]string{}}
 	p.Backends = backend.Open(servers, p.Code)
@@ -48,13 +48,13 @@ func Open(a *app.App, servers *app.Servers) (p Programs, err error) {
 // Probe returns a probe of the programs.
 func (p Programs) Probe() instance.Probe { return instance.Probe{Instances: p.Instances} }
 
-// Rest returns a rest.Rest that checks the programs while no buyer of a schedule is there.
+// Rest returns a rest.Rest that checks the programs while no schedule runs.
 func (p Programs) Rest() *rest.Rest {
 	return rest.New(p.Gates, p.Instances, client.New(p.Gates, nil))
 }
 
-// Await waits until calm returns true. It calls calm again when something happens, or after the duration every. It
-// returns false if calm has not returned true within `idle-within` in oversell.yaml.
+// Await waits until the function calm returns true. It calls calm again when something happens, and at least once in
+// the time `every`. If calm does not return true within `idle-within` of oversell.yaml, Await returns false.
 func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bool) (bool, error) {
 	limit, cancel := pulse.WithTimeout(ctx, p.App.IdleWithin)
 	defer cancel()
@@ -69,7 +69,7 @@ func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bo
 	return true, nil
 }
 
-// StaysQuiet waits until the programs have sent nothing for `quiet` in oversell.yaml, see gates.OwnTraffic.
+// StaysQuiet waits until the programs have sent nothing for the time `quiet` in oversell.yaml, see gates.OwnTraffic.
 func (p Programs) StaysQuiet(ctx context.Context, since time.Time) error {
 	return p.Gates.OwnTraffic.StaysQuiet(ctx, since, p.Instances.Patience())
 }

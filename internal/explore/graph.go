@@ -115,7 +115,7 @@ func (n *node) infer(c *schedule.Choice) bool {
 }
 
 // quietly returns the node to which a choice has led. It returns false if no run made the choice, or if the choice
-// delivers a message: a message does not commute with other steps of the buyer that receives it.
+// delivers a message. The receiving buyer's other steps do not commute with a message.
 func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	i := slices.Index(n.choices, c)
 	if i < 0 || n.next[i] == nil || n.loud[i] {

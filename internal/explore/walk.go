@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A walk is a run that executes one branch of a tree: the choices on the path to the branch, its own choice, and then
-// the first available choice at each node.
+// A walk is a run that executes one branch of a tree. It makes the choices on the path to the branch, then the branch's
+// own choice, and then the first available choice at each node.
 type walk struct {
 	*tree
 	branch

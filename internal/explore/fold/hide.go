@@ -144,8 +144,8 @@ func (s *step) redis() {
 	}
 }
 
-// hide reports for each step whether it is hidden. It hides no step if a broken rule may read unknown objects, if the
-// buyers share a process, or if the violation is a leaked lock: any step may have caused that.
+// hide reports for each step whether it is hidden. It hides no step if a broken rule may read unknown objects, or if
+// the buyers share a process. After a leaked lock it hides none, either, since any step may be the cause.
 func (r Run) hide(steps []step) []bool {
 	hidden := make([]bool, len(steps))
 	rule, decided := r.ruled()

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newNap uses a kernel timer. The Go runtime rounds a sleep in an idle process up to a millisecond, and a search would
-// spend most of its time in such sleeps.
+// newNap uses a kernel timer. The Go runtime rounds a sleep in an idle process up to a millisecond. With that, a search
+// would spend most of its time in sleeps.
 func newNap() *nap {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil { // the system has no such timer

@@ -15,8 +15,9 @@ import (
 // To merge equal states, the search must recognize them. If statements wait in the server, the committed data and what
 // the buyers have read do not determine the rest. The locks, writes and views of open transactions and the queues
 // matter, too. No server reports all of that, but the transactions' statements and their order determine it. So each
-// transaction has a history: a hash of its statements, each with the committed data and the histories of all open
-// transactions at that time. Two runs with equal histories have the same locks, writes, views and queues.
+// transaction has a history: a hash of its statements. Each statement is hashed with the committed data and the
+// histories of all open transactions at that time. Two runs with equal histories have the same locks, writes, views and
+// queues.
 //
 // The reverse does not hold. If two transactions lock different rows, the order of these locks changes their histories,
 // although the locks are the same. So the search runs both orders. When both transactions have ended, the states are

@@ -21,8 +21,8 @@ type Goroutines struct {
 	left   map[string]bool // goroutines that earlier strategies left behind, see NewGoroutines
 }
 
-// NewGoroutines recognizes the code under test by names in a stack: the strategy's package, the packages that
-// strategies of the catalogue use, and the functions in entries. Those run a strategy in a goroutine.
+// NewGoroutines recognizes the code under test by names in a stack. These are the strategy's package, the packages that
+// strategies of the catalogue use, and the functions in entries, each of which runs a strategy in a goroutine.
 //
 // A goroutine of a strategy that exists already remains from a failed exploration. It counts only while it runs.
 // Otherwise the next strategy would be blamed for it.

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// expire deletes every Redis key with a time to live, without the lock holders noticing it, as if a holder had paused
-// or its critical section had been slow. Without this event, no lease expires during a run, see backend.Backend.After.
+// expire deletes every Redis key with a time to live, and no lock holder notices it. A holder that pauses, or a slow
+// critical section, has the same effect. Without this event, no lease expires during a run, see backend.Backend.After.
 func (e events) expire(ctx context.Context) ([]move, error) {
 	if e.programs.Backends["redis"] == nil {
 		return nil, nil

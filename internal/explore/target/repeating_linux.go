@@ -13,10 +13,10 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
-// A buyer with several commands at the gates may also have timers: one branch of its request pauses, and then sends a
-// command on its own connection. The speed of the machine decides after how many steps that command comes. But the
-// search must see each command at the same step in every run. So the first run that reaches a point of the schedule
-// decides which commands wait there. Later runs wait for a missing command, and hold back an early one.
+// A buyer with several commands at the gates may also have timers. For example, one branch of its request pauses, and
+// then sends a command on its own connection. The speed of the machine decides after how many steps that command comes.
+// But the search must see each command at the same step in every run. So the first run that reaches a point of the
+// schedule decides which commands wait there. Later runs wait for a missing command, and hold back an early one.
 
 // Times for the timers of a buyer that has commands at the gates.
 const (

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Varying knows values that differ between two runs of the same buyer, but that Names does not recognize: nanoids,
-// counters of the process and the like. It learns their positions from two runs, see Learn. In a later text with the
+// A Varying knows values that differ between two runs of the same buyer, but that Names does not recognize. Examples
+// are nanoids and counters of the process. It learns their positions from two runs, see Learn. In a later text with the
 // same words, the values in the same positions vary, too.
 type Varying struct {
 	shapes map[place][]shape

@@ -5,7 +5,7 @@ import "strings"
 // Regular expressions are slow on long statements. The functions of this file do the same work byte by byte, or report
 // that a text contains nothing that an expression could match.
 
-// mayBeRandom reports whether the pattern Random may match: it needs eight hexadecimal digits or the 26
+// mayBeRandom reports whether the pattern Random may match. A match has eight hexadecimal digits in a row, the 26
 // digits of a ULID in a row, or six digits after a point.
 func mayBeRandom(text string) bool {
 	hex, ulid, fraction := 0, 0, -1

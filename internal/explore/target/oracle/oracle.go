@@ -1,6 +1,6 @@
-// Package oracle decides, without a rule of the user, whether a schedule is right: it must end as some serial run of
-// the buyers ends, one buyer after the other (serializability, see Papadimitriou, "The Serializability of Concurrent
-// Database Updates", 1979).
+// Package oracle decides, without a rule of the user, whether a schedule is right. The schedule must end as some serial
+// run ends: a run of the buyers, one after the other. (This is serializability, see Papadimitriou, "The Serializability
+// of Concurrent Database Updates", 1979.)
 //
 //	Add        records the answers and the data at the end of a serial run
 //	Settle     excludes what differs between two runs of one order
@@ -212,7 +212,7 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 // LeftOut returns the places that are not compared, written as in New's argument except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
-// Judge compares a run with each order of the buyers. If the run ended as one of the orders, nearest is nil, and
+// Judge compares a run with each order of the buyers. If the run ended as one of the orders did, nearest is nil. Then
 // refused lists the buyers that were refused but would be served after that order. Otherwise nearest is the difference
 // from the nearest order.
 func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {

@@ -3,7 +3,7 @@ package rest
 import "time"
 
 // BriefTimers waits for brief timers of the programs, for example the timer for a job after an answer. Such a timer
-// belongs to the step that sets it. But how soon it fires depends on the speed of the machine, so without the wait its
+// belongs to the step that sets it. But the speed of the machine decides how soon it fires. Without the wait, its
 // command would come at another step in another run. Finding a standstill includes this wait, whether or not a command
 // follows. In a shared instance, the search decides about such pauses instead.
 type BriefTimers struct {

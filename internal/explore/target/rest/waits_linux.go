@@ -32,8 +32,8 @@ func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error)
 	return len(closed) > 0, nil
 }
 
-// all reports whether every released command waits in its server for another connection. If the explorer has ended the
-// wait of a command, that command does not count as waiting, although the server may need some time to notice.
+// all reports whether every released command waits in its server for another connection. A command whose wait the
+// explorer has ended does not count as waiting, although the server may notice the end later.
 func (w Waits) all(ctx context.Context, silence time.Duration) (bool, error) {
 	flying := w.Gates.Table.Now().Flying
 	for _, c := range w.Gates.Connections.InOrder() { // the servers must know the programs' connections: a command waits for a buyer if it waits for one of these

@@ -24,7 +24,7 @@ type Recovery struct {
 	down      []*instance.Instance // instances that were ended after the previous run, which Recover restarts
 	renewal   renewal
 	diverged  bool // the previous run diverged, and the programs continued as they were
-	restarted bool // the programs were restarted because a run diverged, and no run has succeeded since
+	restarted bool // the previous run diverged, and then the programs were restarted
 	futile    bool // a run after such a restart diverged, too, so a restart does not help
 }
 

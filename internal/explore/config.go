@@ -33,7 +33,7 @@ type Config struct {
 	Buyers    int // MinBuyers to MaxBuyers
 	Events    []Event
 	MaxEvents int           // maximum number of events per schedule; 0: no limit
-	Bound     int           // maximum number of preemptions per schedule; negative: unlimited
+	Bound     int           // maximum number of preemptions (switches away from a buyer that could continue) per schedule; negative: unlimited
 	Full      bool          // run every schedule to its end; otherwise, the search merges equal states
 	Symmetry  bool          // only the lowest-numbered buyer that has not started may start (symmetry reduction)
 	Overlap   bool          // explore concurrent pairs, too: two buyers' commands sent to one server at once

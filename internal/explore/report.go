@@ -24,7 +24,7 @@ type Report struct {
 	Parts      int64    `json:"parts"`                   // number of rows into which the stock was divided; 0: it was in the product's own row
 	Events     []Event  `json:"events"`
 	MaxEvents  *int     `json:"max_events"`        // maximum per schedule; null: no limit
-	Bound      *int     `json:"bound"`             // maximum number of preemptions per schedule; null: no limit
+	Bound      *int     `json:"bound"`             // maximum number of preemptions (switches away from a buyer that could continue) per schedule; null: no limit
 	Merged     bool     `json:"merged"`            // equal states were merged
 	Runs       int      `json:"runs"`              // schedules that were run; with merged states, the results of the others follow from these
 	States     int      `json:"states"`            // number of states, if states were merged
@@ -40,9 +40,9 @@ type Report struct {
 	Alike      bool     `json:"alike"`       // only the lowest-numbered buyer that had not started could start (symmetry reduction)
 	NodesAlike bool     `json:"nodes_alike"` // of a lock's Redis nodes without a command, only the first was asked (symmetry reduction)
 	Within     *int     `json:"within"`      // all schedules with up to this many preemptions were explored; null: unknown
-	Overlap    bool     `json:"overlap"`     // with a strategy, concurrent pairs were explored; with a program, statements were held before their commit
-	Overlapped int      `json:"overlapped"`  // number of schedules with a concurrent pair or a held statement
-	Missed     int      `json:"missed"`      // results of concurrent pairs that the search could not reach again
+	Overlap    bool     `json:"overlap"`     // strategy: pairs of commands were sent to one server at once; program: statements were held before their commit
+	Overlapped int      `json:"overlapped"`  // number of schedules with such a pair or a held statement
+	Missed     int      `json:"missed"`      // results of such pairs that the search could not reach again
 	Violations int      `json:"violations"`
 	Seconds    float64  `json:"seconds"`
 	PerSecond  float64  `json:"per_second"`
@@ -60,8 +60,7 @@ type Report struct {
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
 	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in the order of commuting commands, one was run
 	Tries       *int `json:"tries,omitempty"`   // schedules with more futile retries in a row were left out; null: none were left out
-	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or
-	// "crashed".
+	// Answers counts the buyers of all schedules by their answer: an HTTP status, "no answer" or "crashed".
 	Answers map[string]int `json:"answers,omitempty"`
 	// Compound lists commands that contain several statements and ran as one step, although another buyer's command could
 	// come between the statements.

@@ -122,7 +122,8 @@ func checkSaved(s *Saved) error {
 }
 
 // find returns the current choice for a saved step: the command of the same buyer with the same name. If there are
-// several, it returns the one with the saved token. It finds events and concurrent pairs by their token.
+// several, it returns the one with the saved token, which is the step's text in a replay string. It finds events, and
+// pairs of commands that were sent together, by the token alone.
 func find(choices []schedule.Choice, step witness.Choice) (found schedule.Choice, ok bool) {
 	byToken, same := schedule.Find(choices, step.Token)
 	name := withoutNames(step.Name)

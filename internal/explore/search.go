@@ -27,12 +27,12 @@ type Result struct {
 	Whole    bool   // no other schedules exist, even without a bound
 	All      int    // if Whole: number of schedules without a bound
 
-	Within         int // all schedules with up to this many preemptions were explored; -1: not even those with 0
+	Within         int // all schedules with up to this many preemptions (switches away from a buyer that could continue) were explored; -1: not even those with 0
 	ExploredWithin int // number of those schedules
 
 	Never      []Event        // events that could not happen at any step
 	Cut        int            // schedules given up because they had too many steps
-	Overlapped int            // explored schedules with a concurrent pair
+	Overlapped int            // explored schedules with a concurrent pair: two commands sent to one server at once
 	Missed     int            // branches after a concurrent pair that were given up, since the server did not repeat the pair's result
 	Courses    map[string]int // how often each result of a concurrent pair occurred
 	Violations int

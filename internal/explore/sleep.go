@@ -8,12 +8,12 @@ import (
 
 // Sleep sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems", LNCS 1032, 1996, chapter
 // 5) avoid equivalent schedules. If schedules differ only in the order of adjacent commuting steps, the search runs one
-// to its end. Let a and b be choices of one node that commute: "b, a" leads to the same state as "a, b". Below b, the
+// to its end. Let a and b be choices of one node that commute: "b, a" leads to the same state as "a, b". After b, the
 // choice a sleeps: the search does not make it before a step that does not commute with a. If all choices sleep, the
 // run can end, since other runs cover every continuation.
 //
-// Which choices sleep depends on the order of a node's choices, not on when its branches run. So the frontier may
-// run them in any order.
+// Which choices sleep depends on the order of a node's choices, not on when they are explored. So the frontier, which
+// holds the choices to explore, may use any order.
 
 // awake returns the choices of n that do not sleep, in the order of exploration.
 func (n *node) awake() []*schedule.Choice {

@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Config returns a configuration with two buyers and one unit in stock, without a limit on preemptions.
+// Config returns a configuration with two buyers and one unit in stock. Config.Bound is unlimited.
 func Config(e *engine.Engine, entry lockstrategy.Entry) explore.Config {
 	return explore.Config{
 		OfStrategy: explore.OfStrategy{Engine: e, Strategy: entry, Stock: 1, Product: "explored"},

@@ -1,5 +1,5 @@
 // Package own implements conduct.Subject for the lock strategies of this project. It runs the buyers of one schedule on
-// real servers, from the restored state to the verdict.
+// real servers, from the restored state to the verdict. Gates hold the buyers' commands until the run releases them.
 //
 //	Runner: kept for all schedules - connections, gates, servers, the clock
 //	run:    one schedule - buyers, their commands on the way, events so far

@@ -67,7 +67,7 @@ func (r *run) putOnSale(ctx context.Context, units int64) error {
 	return nil
 }
 
-// ungated returns the dependencies of a process without a buyer. Its commands pass no gate.
+// ungated returns the dependencies of a process without a buyer. No gate holds its commands.
 func (x *Runner) ungated() lockstrategy.Deps {
 	d := x.deps(0)
 	d.DB, d.Redlock = x.stock.Admin, nil

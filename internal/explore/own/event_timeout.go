@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// timeout ends a buyer's wait for another buyer's transaction, in the database or at the gate.
+// timeout ends a buyer's wait for another buyer's transaction, in the database or (on SQLite) at the gate.
 func (e events) timeout(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		if o := b.waits(); o != nil {

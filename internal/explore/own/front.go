@@ -71,7 +71,8 @@ func (x *Runner) newCheck(db *gorm.DB) func(purchase.OfStock) *purchase.SoldOutC
 	}
 }
 
-// A stockRead is how a sold-out check reads the stock: on connections with a gate.
+// A stockRead is how a sold-out check reads the stock: on connections with a gate, so each read is a step of the
+// schedule.
 type stockRead struct {
 	db    *gorm.DB
 	of    purchase.OfStock

@@ -16,7 +16,7 @@ const room = 64
 type reportKind int
 
 const (
-	arrived  reportKind = iota // a command waits at the gate
+	arrived  reportKind = iota // a command waits at its gate, which holds it until the scheduler releases it
 	finished                   // the server has executed the command
 	refused                    // SQLite refused the command as busy, so it waits at the gate again
 	lost                       // the gate does not know whether the server executed the command

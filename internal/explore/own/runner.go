@@ -23,7 +23,7 @@ import (
 type Runner struct {
 	spec     Spec
 	gates    *gate.Gates
-	seats    []*seat // connections with gates: one seat for each buyer, or one for all with Spec.Shared
+	seats    []*seat // connections with gates, which hold commands: one seat for each buyer, or one for all with Spec.Shared
 	servers  servers
 	stock    serverstate.Stock
 	database serverstate.Database

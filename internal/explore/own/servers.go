@@ -70,7 +70,8 @@ func (all servers) unheard(ctx context.Context) error {
 	return nil
 }
 
-// suffix returns the node's suffix in tokens: "-a" for the first Redlock node, "" for a server that is no such node.
+// suffix returns the ending of a node's commands in a schedule: "-a" for the first Redlock node, "" for any other
+// server.
 func suffix(server string) string {
 	n, err := strconv.Atoi(strings.TrimPrefix(server, "redlock-"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// resting waits until every buyer waits at its gate, is blocked, or is done.
+// resting waits until every buyer waits at its gate (which holds its command), is blocked, or is done.
 type resting struct {
 	r             *run
 	severalAtOnce bool // a buyer may have several unanswered commands

@@ -20,7 +20,7 @@ import (
 )
 
 // mayMeet reports whether two moves belong to different buyers, and other's command may change rows that m's command
-// reads. Without gates, the server could run both commands at once.
+// reads. The explorer runs one command at a time, but the server could run both at once.
 func (r *choices) mayMeet(m, other move) bool {
 	return other.Command != nil && other.Command.Alters && other.Buyer != m.Buyer && other.Touches == m.Touches && r.code.Divides(m.Command, other.Command)
 }
@@ -98,7 +98,7 @@ func (r *choices) ready() (all []move, _ error) {
 			}
 			m.Name, m.Effect, m.Global, m.Judged = m.Command.Name, m.Command.Effect, r.instances.Shared(), r.judged(m.Command) || r.snapshot[m.Command.Conn()] == taken
 			m.AnyOrder = r.anyOrder && !m.Command.Timed
-			if !m.Command.Timed { // when a timer's command arrives does not depend on the steps alone, so it has no footprint
+			if !m.Command.Timed { // the steps alone do not decide when a timer's command arrives, so the search may not reorder it by its footprint
 				m.Footprint = m.Command.Usage.Now
 			}
 			if m.Command.Executed {

@@ -13,10 +13,11 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/rest"
 )
 
-// A buyer with several commands at the gates may also have timers. For example, one branch of its request pauses, and
-// then sends a command on its own connection. The speed of the machine decides after how many steps that command comes.
-// But the search must see each command at the same step in every run. So the first run that reaches a point of the
-// schedule decides which commands wait there. Later runs wait for a missing command, and hold back an early one.
+// The gates hold each buyer's commands. A buyer with several commands there may also have timers. For example, one
+// branch of its request pauses, and then sends a command on its own connection. The speed of the machine decides after
+// how many steps that command comes, but the search must see it at the same step in every run. So the first run that
+// reaches a point of the schedule decides which commands wait there. Later runs wait for a missing command, and hold
+// back an early one.
 
 // Times for the timers of a buyer that has commands at the gates.
 const (
@@ -40,7 +41,7 @@ func newMemory() memory {
 
 const mostPoints = 1 << 20
 
-// A point identifies a place in a schedule, by a hash of the tokens up to there.
+// A point identifies a place in a schedule. It is a hash of the tokens (names of the chosen steps) up to there.
 type point uint64
 
 // after returns the point that follows when a run chooses token.
@@ -149,7 +150,7 @@ func (r *repeating) timers(ctx context.Context) error {
 	return nil
 }
 
-// settles waits until something happens, at most until the given time. Then it lets the run reach the next standstill.
+// settles waits until something happens, at most until the given time. Then it waits until the program is idle again.
 func (r *repeating) settles(ctx context.Context, then time.Time) error {
 	pulse := r.gates.Pulse
 	for seq := pulse.Moves(); pulse.Moves() == seq && time.Now().Before(then); time.Sleep(time.Millisecond) {

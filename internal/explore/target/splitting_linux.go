@@ -15,7 +15,7 @@ import (
 //
 // While a statement is held before its commit, only commands that could notice it may run, see meets. Any other command
 // would have the same effect before the statement, and another schedule covers that order. If a statement has changed
-// nothing, or if no command at a gate could notice it, it is not held.
+// nothing, or if no waiting command could notice it, it is not held.
 type splitting struct {
 	on         bool // see Spec.Overlap
 	table      *gates.Table

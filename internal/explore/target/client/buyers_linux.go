@@ -29,7 +29,7 @@ type Buyers struct {
 type Buyer struct {
 	ID       int
 	Request  app.Request   // as in oversell.yaml
-	Begun    bool          // one of its commands has arrived at a gate
+	Begun    bool          // one of its commands has arrived at a gate, where commands wait for the explorer
 	Crashed  bool          // its program was killed
 	Since    int           // the value of Buyers.Handed at the last delivery to this buyer
 	Answered chan struct{} // closed when the answer has arrived, or the request has failed

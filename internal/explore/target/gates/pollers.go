@@ -27,7 +27,7 @@ func (p Poller) Period() string {
 	return "every " + every.Round(unit).String()
 }
 
-// Seen is a command that waited at a gate.
+// Seen is a command that waited at a gate, which holds it until the explorer releases it.
 type Seen struct {
 	Server string `json:"server"`
 	Text   string `json:"text"`

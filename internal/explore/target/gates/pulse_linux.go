@@ -10,7 +10,7 @@ import (
 
 // A Pulse knows whether anything has moved. It counts the changes at the gates (messages, new and ended connections)
 // and everything that is in transit. It also knows whether the programs have received something since they were last
-// idle. A check for a standstill is valid only if Seq has not risen meanwhile, see MarkStill.
+// idle. A check that nothing moves (a standstill) is valid only if Seq has not risen meanwhile, see MarkStill.
 type Pulse struct {
 	busy atomic.Int64
 	seq  atomic.Int64 // rises with each change at the gates

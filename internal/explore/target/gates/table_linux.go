@@ -10,9 +10,9 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Table holds the commands of a run, and says where each is. The goroutines of the connections add commands and
-// answers, and remove the commands of a connection that has ended. Only the scheduler moves a command on. While the
-// gates are open, every command passes and the table is empty.
+// A Table holds the commands of a run, and says where each is, for example at its gate, where it waits to be released.
+// The goroutines of the connections add commands and answers, and remove the commands of a connection that has ended.
+// Only the scheduler moves a command on. While the gates are open, every command passes and the table is empty.
 type Table struct {
 	mu    *sync.Mutex
 	pulse *Pulse

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Trouble knows why this run is void, or why the programs cannot be explored at all.
+// Trouble knows why this run is void (to be discarded), or why the programs cannot be explored at all.
 type Trouble struct {
 	mu      *sync.Mutex
 	dead    map[int]bool // by buyer: its program was killed in this run

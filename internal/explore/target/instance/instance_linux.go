@@ -20,8 +20,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// An Instance is a running program in its own network, with its gates. The Instance outlives the program: Kill ends the
-// program, and Start starts it again.
+// An Instance is a program in its own network, with the gates that hold its commands. The Instance outlives the
+// program: Kill ends the program, and Start starts it again.
 type Instance struct {
 	Line     string // the program's command line; "" if the program ran before the explorer
 	Network  *process.Network

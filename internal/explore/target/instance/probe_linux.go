@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Probe sends buyers' requests to the programs outside of a schedule, while the gates are open. Each buyer has its
-// own connection. The time for the answers is limited.
+// A Probe sends buyers' requests to the programs outside of a schedule, while the gates are open and hold no commands.
+// Each buyer has its own connection. The time for the answers is limited.
 type Probe struct{ Instances *Instances }
 
 // Told is the answer to one request of a probe.

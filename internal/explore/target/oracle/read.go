@@ -10,7 +10,7 @@ import (
 // MostRows is the maximum size at which a table (in rows) or Redis (in keys) is compared.
 const MostRows = 10_000
 
-// Servers are the program's servers, reached past its gates. Type app.Servers implements it.
+// Servers are the program's servers, reached directly, without the gates that hold commands. app.Servers implements it.
 type Servers interface {
 	// Addresses returns the servers' addresses, by protocol.
 	Addresses() map[string]string

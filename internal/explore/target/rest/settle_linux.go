@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Times for finding a standstill. None of them decides which step comes next.
+// Times for finding a standstill, in which nothing moves. None of them decides which step comes next.
 const (
 	// Look is the time between two checks of a running program, at first. Later it is an eighth of the time since the last
 	// event, at most longLook. More frequent checks would take the processor from the program.

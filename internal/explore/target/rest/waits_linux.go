@@ -10,7 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Waits asks the servers which of the released commands wait there for another connection's locks.
+// Waits asks the servers which commands wait there for another connection. The explorer has sent (released) these
+// commands.
 type Waits struct {
 	Gates    *gates.Gates
 	Backends backend.Backends

@@ -14,9 +14,9 @@ import (
 	"github.com/oversell/oversell/internal/load/pulse"
 )
 
-// A Rehearsal serves the buyers with open gates before the search, so that each program does the extra work of a first
-// request. It also records facts that stay valid after a restart: whether buyers block each other or leave locks
-// behind, and which timed waits an idle program has.
+// A Rehearsal serves the buyers before the search, while the gates hold no commands. Then each program has done the
+// extra work of a first request. It also records facts that stay valid after a restart: whether buyers block each other
+// or leave locks behind, and which timed waits an idle program has.
 type Rehearsal struct {
 	// Together serves all buyers of a shared instance at once. If they block each other, it returns ErrJam. The caller
 	// sets it before the first start.
@@ -79,7 +79,7 @@ func (x *Rehearsal) Warm(ctx context.Context, programs ...*instance.Instance) er
 	return x.p.Holdings.Remember(ctx)
 }
 
-// clean waits up to rest.BlindWait. If a run's lock is still on a connection then, it returns errLeaves.
+// clean waits up to rest.BlindWait. If a lock or transaction is still left on a connection then, it returns errLeaves.
 func (x *Rehearsal) clean(ctx context.Context) error {
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		dirty, err := x.p.Holdings.Dirty(ctx)

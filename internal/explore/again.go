@@ -17,10 +17,10 @@ type Comparison struct {
 	Other   *OtherWay // how the program deviates from the saved schedule; nil if it does not
 }
 
-// StillBreaks reports whether the same schedule breaks, even with another verdict.
+// StillBreaks reports whether the same schedule still ends in a violation, even with another verdict.
 func (c Comparison) StillBreaks() bool { return c.Other == nil && c.Witness.Broken() }
 
-// NoLongerBreaks reports whether the same schedule runs as before, without a violation.
+// NoLongerBreaks reports whether the same schedule now ends without a violation.
 func (c Comparison) NoLongerBreaks() bool { return c.Other == nil && !c.Witness.Broken() }
 
 // String returns a sentence without its full stop.
@@ -129,8 +129,8 @@ func (x *Explorer) compare(ctx context.Context, s *Saved) (Comparison, error) {
 
 // Resembling runs a saved schedule on a changed program, as similarly as possible. The buyers move in the saved order.
 // If a buyer sends a new command instead of the saved one, the new one runs. A buyer that is blocked or done is
-// skipped. After the last saved step, the buyers finish one after the other. The result matched counts the saved steps
-// whose own command ran. A void run is repeated, as in Again.
+// skipped. After the last saved step, the buyers finish one after the other. The result `matched` counts the saved
+// steps whose own command ran. A void run is repeated, as in Again.
 func (x *Explorer) Resembling(ctx context.Context, s *Saved) (w *Witness, matched int, err error) {
 	if err := x.config.Fits(s); err != nil {
 		return nil, 0, err
@@ -176,8 +176,7 @@ type turns struct {
 	at    int
 }
 
-// next returns the choice for the next step. The result same is true if it is the saved step. The point p must have a
-// choice.
+// next returns the choice for the next step. If that is the saved step, `same` is true. The point p must have a choice.
 func (t *turns) next(p *schedule.Point) (_ schedule.Choice, same bool) {
 	for ; t.at < len(t.steps); t.at++ {
 		step := t.steps[t.at]

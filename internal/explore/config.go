@@ -46,7 +46,7 @@ type Config struct {
 	Progress func(explored, violations int)
 }
 
-// reduced reports whether the other fields permit Reduce to have an effect.
+// reduced reports whether Reduce has an effect, given the other fields.
 func (c Config) reduced() bool {
 	return c.Reduce && !c.Full && !c.Overlap && !c.Shared && !c.Symmetry && c.Bound < 0 && c.MaxEvents == 0
 }
@@ -131,7 +131,7 @@ func (c Config) spec() own.Spec {
 	}
 }
 
-// Events returns all events in display order. If shared is true, it returns only the events that are possible when
+// Events returns all events in display order. If `shared` is true, it returns only the events that are possible when
 // all buyers share one process.
 func Events(shared bool) []Event {
 	return schedule.Events(func(k schedule.Kind) bool { return !shared || k.NotShared == "" })

@@ -79,7 +79,7 @@ func newExplorer(c Config, r schedule.Runner, close func() error) *Explorer {
 
 // NewOn returns an explorer of the program under test c.Program. It ignores the fields Engine and Strategy. The runner
 // r executes the schedules: each of its runs must begin in the same state, with as many buyers as c says.
-// Explorer.Close calls the function close, which may be nil.
+// Explorer.Close calls the function `close`, which may be nil.
 func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	if !schedule.ProgramName(c.Program) {
 		return nil, fmt.Errorf("invalid program name %q; use up to 64 characters of a-z, A-Z, 0-9, and after the first . _ -", c.Program)
@@ -93,8 +93,8 @@ func NewOn(c Config, r schedule.Runner, close func() error) (*Explorer, error) {
 	return newExplorer(c, r, close), nil
 }
 
-// Close closes the buyers' Redis clients; the database pools close with the engine. For a program, it calls the function
-// passed to NewOn.
+// Close closes the buyers' Redis clients; the database pools close with the engine. For a program, it calls the
+// function passed to NewOn.
 func (x *Explorer) Close() error { return x.close() }
 
 // ParseSchedule reads a replay string. The error is one line.

@@ -37,7 +37,7 @@ const anyNumber = -1
 func (g *graph) start(left int) place { return place{g.root, g.before, left} }
 
 // successor returns the place to which a choice leads from p. Its node is nil if no run has made the choice. If the
-// choice needs more preemptions than are left, payable is false.
+// choice needs more preemptions than are left, `payable` is false.
 func (p place) successor(c *schedule.Choice) (to place, payable bool) {
 	to = place{p.at.next[slices.Index(p.at.choices, c)], after(p.last, c), p.left}
 	if p.left >= 0 {
@@ -94,8 +94,8 @@ func (g *graph) open(p place) *schedule.Choice {
 	return nil
 }
 
-// infer finds the node to which choice c leads from n, without a run. Assume that c is independent of the step that led
-// to n. If another run made c first and then that step, both orders lead to the same state. infer does not apply to a
+// infer finds the node to which choice c leads from n, without a run. Assume that c commutes with the step that led to
+// n. If another run made c first and then that step, both orders lead to the same state. This does not apply to a
 // process that all buyers share, since the process may remember which buyer was answered first.
 func (n *node) infer(c *schedule.Choice) bool {
 	for _, step := range n.from {
@@ -124,7 +124,7 @@ func (n *node) quietly(c *schedule.Choice) (to *node, quiet bool) {
 	return n.next[i], true
 }
 
-// leads records the node to which a choice has led. If the choice delivers a message, loud is true.
+// leads records the node to which a choice has led. If the choice delivers a message, `loud` is true.
 func (n *node) leads(c *schedule.Choice, to *node, loud bool) {
 	i := slices.Index(n.choices, c)
 	n.next[i], n.loud[i] = to, loud
@@ -161,8 +161,8 @@ func (w *traversal) choose(p *schedule.Point) (string, error) {
 	return w.by.Token, nil
 }
 
-// arrive returns the node to which the last choice has led: the known node, or the
-// node with the same state, or a new one.
+// arrive returns the node to which the last choice has led: the known node, or the node with the same state, or a new
+// one.
 func (w *traversal) arrive(p *schedule.Point) (n *node, err error) {
 	choices := w.options(p)
 	n = w.root

@@ -15,7 +15,7 @@ type limit struct {
 	slowest time.Duration // the longest run so far
 }
 
-// errSpent is the cause of a context that ended since the budget was spent.
+// errSpent is the cause of a context that ended because the budget was spent.
 var errSpent = errors.New("the budget is spent")
 
 // end returns the time at which the budget is spent, and whether there is a budget.

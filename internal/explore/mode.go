@@ -31,8 +31,8 @@ type mode interface {
 
 // violations are the violations of one search.
 type violations interface {
-	// begin is called after each run, before rank. afterVoid reports that the explorer lost control of the run before (it
-	// was void).
+	// begin is called after each run, before rank. If the explorer lost control of the run before that (it was void),
+	// `afterVoid` is true.
 	begin(afterVoid bool)
 	// doubt records that the latest run was void, so a violation in the run before it is doubtful.
 	doubt()

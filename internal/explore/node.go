@@ -18,11 +18,11 @@ type node struct {
 	last   int                // buyer of the last step
 	cost   int                // cost of the path from the root
 	sleep  []*schedule.Choice // with Config.Reduce: choices that another branch covers, see sleep.go
-	mixed  bool               // copy of schedule.Point.Mixed
-	races  bool               // copy of schedule.Point.Races
+	mixed  bool               // an answer may depend on the order of two other buyers, so no choices commute here (schedule.Point.Mixed)
+	races  bool               // other buyers' choices are explored only if they race (schedule.Point.Races)
 	taken  []*schedule.Choice // if races is set: the choices that became branches, in that order
 	paused bool               // a buyer paused in the step that led here
-	plain  map[string]string  // if paused: schedule.Point.Standing after each next choice, by the choice's token
+	plain  map[string]string  // if paused: by token of the next choice, which commands then wait on which connections
 
 	// The next fields apply to a graph, which merges equal states.
 	next  []*node         // the node to which each choice leads; nil: unknown
@@ -46,7 +46,7 @@ func below(n *node, by *schedule.Choice) *node {
 	return kid
 }
 
-// after returns the buyer of the last move after choice c: c's buyer, or last if c moves no buyer.
+// after returns the buyer of the last move after choice c: c's buyer or, if c moves no buyer, `last`.
 func after(last int, c *schedule.Choice) int {
 	if c.Moves() {
 		return c.Buyer
@@ -62,8 +62,8 @@ func (n *node) path() (path []*node) {
 	return path
 }
 
-// price returns the cost of a choice after a step of the buyer last. The price is 1 for a preemption: last could have
-// continued, but another buyer moves. It is also 1 for a concurrent pair, and for a command that overtakes the same
+// price returns the cost of a choice after a step of the buyer `last`. The price is 1 for a preemption: `last` could
+// continue, but another buyer moves. It is also 1 for a concurrent pair, and for a command that overtakes the same
 // buyer's command at an earlier Redlock node.
 func (n *node) price(last int, c *schedule.Choice) int {
 	switch {

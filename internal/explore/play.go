@@ -18,7 +18,7 @@ type (
 	Ended = schedule.Ended
 )
 
-// Play runs one schedule. The function choose selects each step, for example by asking a user, and may take any time.
+// Play runs one schedule. The function `choose` selects each step, for example by asking a user, and may take any time.
 // The witness is nil if the schedule did not run to its end.
 func (x *Explorer) Play(ctx context.Context, choose func(p *Point) (token string, err error)) (Ended, *Witness, error) {
 	e, err := x.runner.Run(ctx, choose, true)
@@ -50,8 +50,8 @@ type Way struct {
 	Explored int  // number of schedules that were compared
 }
 
-// Shortest finds the shortest schedule that begins with the steps `after` and ends so that wanted returns true. Among
-// the shortest, it takes the one with the fewest switches. Way.Tokens excludes `after`. If the budget or ctx ends
+// Shortest finds the shortest schedule that begins with the steps `after`, and for whose end `wanted` returns true.
+// Among the shortest, it takes the one with the fewest switches. Way.Tokens excludes `after`. If the budget or ctx ends
 // first, the result is not Complete. Shortest requires a strategy, and a database on which the search can merge equal
 // states.
 func (x *Explorer) Shortest(ctx context.Context, after []string, wanted func(*Ended) bool) (Way, error) {

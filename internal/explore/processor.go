@@ -14,8 +14,9 @@ const gcPercent = 400
 // the time to wake the next goroutine on another processor. It also makes garbage collections rarer, unless the
 // environment sets GOGC.
 //
-// If bound is true (Linux only), this process uses only one processor of the machine. So do the servers that it starts
-// later. Then a command need not wake another processor: on MariaDB, that gives a fifth more schedules per second.
+// If `bound` is true (Linux only), this process uses only one processor of the machine. So do the servers that it
+// starts later. Then a command need not wake another processor: on MariaDB, that gives a fifth more schedules per
+// second.
 //
 // OneProcessor affects the whole process until undo is called. The servers stay bound. Do not use it with
 // Config.Overlap, where a server executes two commands at once.

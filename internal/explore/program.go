@@ -79,8 +79,8 @@ const mostRanked, leastReplayed = 1000, 10
 // leastShrinking is the minimum time for shortening a violation's schedule, unless the budget ends.
 const leastShrinking = 5 * time.Second
 
-// programViolations keeps the runs of a program that broke, and replays them. A violation counts only if a replay breaks
-// again.
+// programViolations keeps the runs of a program that broke, and replays them. A violation counts only if a replay
+// breaks again.
 type programViolations struct {
 	s         *search
 	ranked    []*candidate // candidates for replay
@@ -167,9 +167,9 @@ func (v *confirmed) isSteadier(other *confirmed) bool {
 	return cmp.Or(share, cmp.Compare(v.replays, other.replays)) > 0
 }
 
-// show implements violations. It replays violations, the most promising first, until it finds a steady one: each replay
-// breaks. It drops violations that never break again. Without a steady one, it shows the steadiest; without any, it
-// drops all. Replaying may take as long as the search. So may the shortening that follows. The budget ends both.
+// show implements violations. It replays violations, the most promising first, until one is steady: each replay breaks.
+// It drops violations that never break again. If none is steady, it shows the steadiest. If none breaks again, it drops
+// all. Replaying may take as long as the search, and so may shortening. The budget ends both.
 func (v *programViolations) show(ctx context.Context) error {
 	s := v.s
 	patience := max(time.Since(s.begun), leastShrinking)
@@ -211,8 +211,8 @@ func (v *programViolations) show(ctx context.Context) error {
 	return err
 }
 
-// shrunk returns a shorter schedule that breaks as steadily. The search need not have run that schedule. If shrunk
-// finds none, it returns the parameter found.
+// shrunk returns a shorter schedule that breaks as steadily. The search need not have run that schedule. If there is
+// none, shrunk returns the parameter `found`.
 func (v *programViolations) shrunk(ctx context.Context, found *confirmed) (*confirmed, error) {
 	bounded, cancel := v.s.limit.bounded(ctx)
 	defer cancel()

@@ -10,9 +10,9 @@ import (
 // notice only at the end of a run that the run showed nothing new. In a program with hundreds of commands, that would
 // take nearly all the time. So the search follows races (Flanagan and Godefroid, "Dynamic Partial-Order Reduction for
 // Model Checking Software", POPL 2005). A race is a pair of steps that do not commute, and whose order no other step
-// forces. For each race, the search adds a branch that leads to the second step without the first. From the steps
-// between, it begins with the earliest that does not depend on the first. Another beginning could be a sleeping choice,
-// which other runs cover (Abdulla et al., "Optimal Dynamic Partial Order Reduction", POPL 2014).
+// forces. For each race, the search adds a branch that leads to the second step without the first. Of the steps in
+// between, the branch begins with the earliest that does not depend on the first. Another beginning could be a sleeping
+// choice, which other runs cover (Abdulla et al., "Optimal Dynamic Partial Order Reduction", POPL 2014).
 //
 // For each step, Flanagan and Godefroid consider only the last earlier step that races with it. The function races
 // considers all of them. It also considers the commands that still wait at the gates at the end. Both only add
@@ -79,7 +79,7 @@ func (n *node) several(buyer int) bool {
 }
 
 // firstFree returns the first step after step i that does not depend on step i, or else the last step. If an equal step
-// comes before the found one, that may not be the same command. Then firstFree returns nil.
+// comes earlier, that may be another command, so firstFree returns nil.
 func firstFree(steps []*schedule.Choice, pasts []past, i int) *schedule.Choice {
 	k := i + 1
 	for k < len(steps)-1 && pasts[k].has(i) {
@@ -91,7 +91,7 @@ func firstFree(steps []*schedule.Choice, pasts []past, i int) *schedule.Choice {
 	return steps[k]
 }
 
-// commutes reports whether the steps a and b of a run commute. They were taken at the nodes one and other.
+// commutes reports whether the steps a and b of a run commute, which were taken at the nodes `one` and `other`.
 func (w *walk) commutes(one, other *node, a, b *schedule.Choice) bool {
 	return !one.mixed && !other.mixed && independent(a, b)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // courses is the maximum number of runs of a schedule with a concurrent pair (two commands sent to one server at once).
-// It is repeated until the server executes the pair in the same way again.
+// The server may execute the pair in another way each time.
 const courses = 10
 
 // Replay runs exactly the schedule of a replay string, which must have the strategy, buyers and stock of this explorer.
@@ -37,7 +37,7 @@ func (x *Explorer) Replay(ctx context.Context, line string) (*Witness, error) {
 	return w, err
 }
 
-// follow runs a schedule and returns its steps as a witness. If the move in a pause ("1~2") came too late, it runs it
+// follow runs a schedule and returns its steps as a witness. If a move in a pause ("1~2") came too late, follow runs
 // again.
 func (x *Explorer) follow(ctx context.Context, tokens []string) (w *Witness, err error) {
 	for range pauseTries {

@@ -55,8 +55,7 @@ type Report struct {
 	Late    bool           `json:"late,omitempty"`      // a timer of the program sent a command at different steps; schedules were left out
 	Lost    int            `json:"lost,omitempty"`      // branches of the search that were given up, since all their runs were discarded
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again in a replay, and are not counted
-	// Unconfirmed counts violations that were never replayed. It is set only if no replay broke again. Violations does not
-	// include them.
+	// Unconfirmed counts violations that were never replayed. It is 0 if any replay broke. Violations excludes them.
 	Unconfirmed int  `json:"unconfirmed,omitempty"`
 	Reduced     bool `json:"reduced,omitempty"` // of schedules that differ only in the order of commuting commands, one was run
 	Tries       *int `json:"tries,omitempty"`   // schedules with more futile retries in a row were left out; null: none were left out
@@ -82,8 +81,8 @@ type Report struct {
 	// Pauses lists commands after which each pause of the program was too short for a move of another buyer. So the search
 	// explored no such move.
 	Pauses []string `json:"pauses,omitempty"`
-	// Unforeseen is one line that says why two commands do not commute, although the search assumed it; "" if there are
-	// none. If it is set, the search is not complete.
+	// Unforeseen is one line that says why two commands do not commute, although the search assumed that they do; "" if
+	// there are none. If it is set, the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
 	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since a replay without a restart had diverged
 	GaveUp        string `json:"gave_up,omitempty"`         // one line: what a buyer did after its last retry, which makes the search incomplete; "": none
@@ -93,8 +92,7 @@ type Report struct {
 	Namesakes     string `json:"namesakes,omitempty"`       // host name and process id that two buyers have both sent, as if they were one process
 	ShortAccepted bool   `json:"pauses_accepted,omitempty"` // oversell.yaml has `pauses: accepted`, so Pauses does not matter
 	Atomic        bool   `json:"atomic_accepted,omitempty"` // oversell.yaml has `atomic: accepted`, so Divided does not matter
-	// AnyOrder reports that the search left out orders of one buyer's parallel commands, since `answers: accepted` permits
-	// it.
+	// AnyOrder reports that `answers: accepted` let the search leave out orders of one buyer's parallel commands.
 	AnyOrder bool `json:"answers_accepted,omitempty"`
 
 	Foreign        int      `json:"foreign_unlocks"` // schedules in which a buyer released another buyer's lock
@@ -298,7 +296,7 @@ func (r Report) Broken() string {
 	return text + " (" + strings.Join(all, ", ") + ")"
 }
 
-// mostNamed is the maximum number of commands that named lists by name.
+// mostNamed is the maximum number of commands that the function named lists.
 const mostNamed = 3
 
 // named lists commands in one line: the first mostNamed, and the number of the others.

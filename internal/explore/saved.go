@@ -166,7 +166,7 @@ func (o OtherWay) String() string {
 }
 
 // elsewhere describes a program that did not offer the saved step, but the given choices. After the last saved step,
-// the parameter step is zero.
+// the parameter `step` is zero.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}
 	var names []string

@@ -47,30 +47,29 @@ type Result struct {
 	Voided  []Voided // their reasons and details
 	Lost    int      // branches given up, since all their runs were void (discarded)
 	Dropped int      // violations that did not break again, and are not counted
-	// Unconfirmed counts violations that were never replayed. It is set only if no replay broke again. Violations does not
-	// include them.
+	// Unconfirmed counts violations that were never replayed. It is 0 if any replay broke. Violations excludes them.
 	Unconfirmed int
-	Reduced     bool // see Report.Reduced
+	Reduced     bool // of schedules that differ only in the order of commuting commands, one was run
 	Asleep      int  // runs that ended early, since other runs cover every choice that was left, see sleep.go
 	Held        bool // schedules were left out, since a buyer exceeded Config.Tries
 	Late        bool // schedules were left out, since a timer sent a command at different steps
 
-	Compound []string // see Report.Compound; at most maxNamed
-	Pauses   []string // see Report.Pauses; at most maxNamed
-	Divided  []string // see Report.Divided; at most maxNamed
-	Holdable bool     // Report.Holdable
-	Ignored  []string // see Report.Ignored; at most maxNamed
-	// Uncompared is Report.Uncompared, at most maxNamed.
+	// The fields from here to Answers become the fields of Report with the same names, where they are explained. The lists
+	// have at most maxNamed entries.
+	Compound   []string
+	Pauses     []string
+	Divided    []string
+	Holdable   bool
+	Ignored    []string
 	Uncompared []string
 
-	Unforeseen string // Report.Unforeseen
-	Namesakes  string // Report.Namesakes
-	Stray      string // Report.Stray
-	GaveUp     string // Report.GaveUp
-	Polls      bool   // Report.Polls
-	Keeps      bool   // Report.Keeps
+	Unforeseen string
+	Namesakes  string
+	Stray      string
+	GaveUp     string
+	Polls      bool
+	Keeps      bool
 
-	// Answers is Report.Answers.
 	Answers answers
 
 	exhausted bool // neither a budget nor the first violation ended the search
@@ -103,8 +102,7 @@ type search struct {
 
 // A plan decides which schedule runs next. It is a tree or a graph.
 type plan interface {
-	// next returns the next execution, and a lower bound for its preemptions. If no schedule is left, it returns false
-	// (more).
+	// next returns the next execution, and a lower bound for its preemptions. If no schedule is left, `more` is false.
 	next() (cost int, t execution, more bool)
 	// whole reports whether the bound excluded no schedule.
 	whole() bool
@@ -334,8 +332,8 @@ func (s *search) options(p *schedule.Point) (all []*schedule.Choice) {
 	return all
 }
 
-// fresh returns p.Fresh, which identifies Redis nodes without a command. Without symmetry reduction for nodes, it
-// returns zero values.
+// fresh returns p.Fresh, which tells whether a Redis node has received no command. If symmetry reduction does not apply
+// to nodes, it returns zero values.
 func (s *search) fresh(p *schedule.Point, server string) (standing string, fresh bool) {
 	if !s.x.config.nodesAlike() {
 		return "", false

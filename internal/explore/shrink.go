@@ -51,8 +51,8 @@ func (c *candidate) shrink(ctx context.Context, s *search) (*candidate, error) {
 	return c.renamed(ctx, s)
 }
 
-// steadily runs the tokens without the n tokens from index i. It repeats a program's void runs (the explorer lost
-// control).
+// steadily runs the schedule `tokens` (a token names a step) without the n tokens from index i. If the explorer loses
+// control of a program's run, the run is void and repeated.
 func (s *search) steadily(ctx context.Context, tokens []string, i, n int) (e schedule.Ended, err error) {
 	for range shownTries {
 		e, err = s.x.runner.Run(ctx, leavingOut(tokens, i, n), false)

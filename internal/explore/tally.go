@@ -59,7 +59,7 @@ type suffix struct {
 	rest  *suffix
 }
 
-// ends finds, for each place, the best suffix that ends so that wanted returns true.
+// ends finds, for each place, the best suffix for whose end `wanted` returns true.
 type ends struct {
 	wanted func(*schedule.Ended) bool
 	best   map[place]*suffix
@@ -136,7 +136,7 @@ func (g *graph) count() {
 	}
 }
 
-// shortest returns the best schedule with an end for which wanted returns true.
+// shortest returns the best schedule for whose end `wanted` returns true.
 func (g *graph) shortest(wanted func(*schedule.Ended) bool) *candidate {
 	w := ends{wanted, map[place]*suffix{}}.of(g.start(g.x.config.Bound))
 	if w == nil {

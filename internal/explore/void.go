@@ -52,7 +52,7 @@ type voids struct {
 	result *Result
 	sure   bool // at least one run was not void
 	inARow int
-	// forgiven is set after the search. From then on, void replays do not end anything, however many there are.
+	// forgiven is set after the search. From then on, any number of void replays is permitted.
 	forgiven bool
 }
 

@@ -39,7 +39,7 @@ func (r Run) analyse() (all []step) {
 	return all
 }
 
-// statement finds the objects of an SQL statement. If tables is nil, they are unknown, so the step may touch any
+// statement finds the objects of an SQL statement. If `tables` is nil, they are unknown, so the step may touch any
 // object.
 func (s *step) statement(d effect.Dialect, tables serverstate.Tables) {
 	m := effect.Mentions(cmp.Or(s.Whole, s.Command), d)
@@ -98,7 +98,7 @@ func known(names []string, tables serverstate.Tables) map[string]bool {
 }
 
 // cascade adds the tables that a change of the named table also changes: through ON UPDATE of their foreign keys and,
-// if deletes is true, through ON DELETE.
+// if `deletes` is true, through ON DELETE.
 func cascade(found map[string]bool, tables serverstate.Tables, name string, deletes bool) {
 	next := tables[name].Updates
 	if deletes {
@@ -193,7 +193,7 @@ func buyersOf(steps []step) map[int]bool {
 }
 
 // ruled returns the objects that the broken rules name. If a rule may also read unknown objects, for example through a
-// view, decided is false.
+// view, `decided` is false.
 func (r Run) ruled() (rule map[string]bool, decided bool) {
 	rule = map[string]bool{}
 	for _, f := range r.Findings {

@@ -15,7 +15,7 @@ type Touch struct {
 }
 
 // TouchOf analyses the full text of a command. The server is "mysql", "postgres" or "redis". If the tables of the
-// server are unknown, tables is nil.
+// server are unknown, `tables` is nil.
 func TouchOf(server, command string, tables serverstate.Tables) Touch {
 	s := Run{Steps: []witness.Step{{Buyer: 1, Server: server, Command: command}}, Tables: map[string]serverstate.Tables{server: tables}}.analyse()[0]
 	return Touch{s.touches, s.writes, s.undecided, s.wild}

@@ -29,7 +29,7 @@ func (e events) all() []conduct.Event[*gate.Op] {
 	}
 }
 
-// ofBuyer returns the move of an event that happens to one buyer. The move calls the function happen. It touches no
+// ofBuyer returns the move of an event that happens to one buyer. The move calls the function `happen`. It touches no
 // server, unless the caller sets one.
 func ofBuyer(e schedule.Event, b *buyer, text string, happen func(ctx context.Context, b *buyer) error) move {
 	return move{

@@ -13,8 +13,8 @@ import (
 // errCut is the cause with which the buyers' contexts end if the search ends a run early.
 var errCut = errors.New("explore: the rest of this schedule is not needed")
 
-// finish ends the run at any point and waits for its goroutines. If deadEnd is true, no buyer can move, and finish ends
-// their waits as a time-out does.
+// finish ends the run at any point and waits for its goroutines. If `deadEnd` is true, no buyer can move, and finish
+// ends their waits as a time-out does.
 func (r *run) finish(ctx context.Context, deadEnd bool) error {
 	r.inbox.free.Store(true)
 	for _, b := range r.buyers {

@@ -27,8 +27,8 @@ const (
 // Fronts returns all fronts.
 func Fronts() []Front { return []Front{SoldOutCheck, FailingRead, Admission} }
 
-// Check returns an error if the front is unknown. It also refuses the admission control unless shared is true, because
-// that control needs all buyers in one process.
+// Check returns an error if the front is unknown. It also refuses the admission control unless `shared` is true,
+// because that control needs all buyers in one process.
 func (f Front) Check(shared bool) error {
 	switch {
 	case f == Admission && !shared:

@@ -153,7 +153,7 @@ func (j judgement) askLater(ctx context.Context, v verdict.Verdict, why string) 
 	return "", "", fmt.Errorf("%w: a late buyer: %w", schedule.ErrHarness, late.err)
 }
 
-// lateBuyer runs a buyer that asks for units after all others are done. If timeless is true, no lease expires and no
+// lateBuyer runs a buyer that asks for units after all others are done. If `timeless` is true, no lease expires and no
 // timer fires in this run.
 func (j judgement) lateBuyer(ctx context.Context, units int64, timeless bool) (*buyer, error) {
 	x := j.x

@@ -110,7 +110,7 @@ func (p *passing) wake(ctx context.Context, s *serverstate.Redis, key string) (l
 	return listeners, err
 }
 
-// expire makes every lease expire. If spare is true, it spares the leases that a watchdog has renewed since the last
+// expire makes every lease expire. If `spare` is true, it spares the leases that a watchdog has renewed since the last
 // call of the method age.
 func (p *passing) expire(ctx context.Context, spare bool) (keys []string, _ error) {
 	r := p.r

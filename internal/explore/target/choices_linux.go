@@ -161,7 +161,7 @@ func (r *choices) letter(commands []*gates.Op) {
 }
 
 // expiring returns the waits in the servers that may time out when no other buyer can move. Any of them may end first.
-// Waits that have already ended several times without a change are in a separate list (again). If the program has set
+// Waits that have already ended several times without a change are in a separate list (`again`). If the program has set
 // no limit, as for a wait for a row, the wait is in neither list, because only the server's own time-out would end it.
 func (r *choices) expiring() (over, again []move, _ error) {
 	limited := slices.DeleteFunc(r.table.Now().Flying, func(o *gates.Op) bool { return o.Limit <= 0 })

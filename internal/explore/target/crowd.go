@@ -27,9 +27,9 @@ func (c *Crowd) inconclusive(why string, args ...any) {
 	c.Verdict, c.Why = verdict.Inconclusive, fmt.Sprintf(why, args...)
 }
 
-// judge sets the verdict. The function never runs the rules of `never` in oversell.yaml. A buyer without an answer may
-// have bought, so judge tries every possible number of sales. Only if each of these breaks a rule is the burst broken.
-// No fault is injected, so a failure breaks the promise, too.
+// judge sets the verdict. The function `never` runs the rules of `never` in oversell.yaml. A buyer without an answer
+// may have bought, so judge tries every possible number of sales. Only if each of these breaks a rule is the burst
+// broken. No fault is injected, so a failure breaks the promise, too.
 func (c *Crowd) judge(never func(app.Told) ([]witness.Finding, error)) error {
 	holds, breaks := 0, 0
 	for sold := c.Sold; sold <= c.Sold+c.Unanswered && (holds == 0 || breaks == 0); sold++ {
@@ -61,7 +61,7 @@ func (c *Crowd) judge(never func(app.Told) ([]witness.Finding, error)) error {
 	return nil
 }
 
-// leaves records a problem (undone), unless the text is "". A burst that would hold becomes inconclusive.
+// leaves records a problem (`undone`), unless the text is "". A burst that would hold becomes inconclusive.
 func (c *Crowd) leaves(undone string) {
 	switch {
 	case undone == "":

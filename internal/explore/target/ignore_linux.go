@@ -92,7 +92,7 @@ type hidden struct {
 	ruled bool
 }
 
-// hidden returns the ignored commands (passed) that may hide a bug, given the steps of the same run. For Redis it
+// hidden returns the ignored commands (`passed`) that may hide a bug, given the steps of the same run. For Redis it
 // compares only commands with known keys: many programs implement queues as scripts, whose keys are unknown.
 func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Template) (all []hidden) {
 	if !g.on() {
@@ -129,8 +129,8 @@ func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Templ
 // undecided is the reason that the user sees if the tables of a statement are unknown.
 const undecided = "may touch any table"
 
-// why returns how an ignored command conflicts with a step or a rule, or "". The set touches contains the objects that
-// steps and rules use, and the set writes those that steps change.
+// why returns how an ignored command conflicts with a step or a rule, or "". The set `touches` contains the objects
+// that steps and rules use, and the set writes those that steps change.
 func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string {
 	for _, object := range slices.Sorted(maps.Keys(t.Touches)) {
 		switch {

@@ -89,8 +89,8 @@ func whoWaits(ids []int) string {
 	return naming.Buyers(ids) + " wait"
 }
 
-// told counts the answers. It returns the buyers that got a failure or no answer (failing), and the number of buyers
-// that crashed without an answer (untold).
+// told counts the answers. It returns the buyers that got a failure or no answer (`failing`), and the number of buyers
+// that crashed without an answer (`untold`).
 func (r judgement) told() (t app.Told, failing []int, untold int) {
 	for _, b := range r.buyers.All {
 		before := t.Failed

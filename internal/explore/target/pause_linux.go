@@ -34,7 +34,7 @@ type pause struct {
 	roles       map[*wire.Conn]string // the commands that each connection has carried in this run
 }
 
-// begin begins a step. The parameter wanted is the token of a move to make in a pause, or "".
+// begin begins a step. The parameter `wanted` is the token of a move to make in a pause, or "".
 func (p *pause) begin(wanted string) { p.wanted, p.pausing, p.firstPaused = wanted, 0, 0 }
 
 // moveInPause makes the wanted move if a buyer pauses. The program must be idle, and sleeps reports that one of its

@@ -49,8 +49,8 @@ type run struct {
 	struck    bool     // the explorer has injected an event, such as a crash
 }
 
-// newRun returns a run with all buyers. If observe is true, it records more, for a witness. If alone is true, only one
-// buyer will send its request.
+// newRun returns a run with all buyers. If `observe` is true, it records more, for a witness. If `alone` is true, only
+// one buyer will send its request.
 func (x *Runner) newRun(observe, alone bool) *run {
 	p, l := x.programs, &x.learned
 	r := &run{programs: p, guard: x.guard, learned: l, buyers: client.New(p.Gates, p.App.Buyers), names: naming.New(&l.varying, l.coarse)}

@@ -39,7 +39,7 @@ func (x *Runner) Rush(ctx context.Context, buyers, rounds int, done func(Crowd))
 	return all, nil
 }
 
-// crowd runs one round. It also reports whether the round has left no work behind (clean).
+// crowd runs one round. It also reports whether the round has left no work behind (`clean`).
 func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean bool, err error) {
 	if err := p.Reset(ctx); err != nil {
 		return c, false, err

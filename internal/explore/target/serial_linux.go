@@ -161,7 +161,7 @@ func (o *serialOracle) names(table string) bool {
 	return o.touched[table] || o.touched[strings.ToLower(table)] || o.touched[strings.ToLower(name)]
 }
 
-// judge returns a finding if no serial run ended like this run, and otherwise nil. The result early reports whether a
+// judge returns a finding if no serial run ended like this run, and otherwise nil. The result `early` reports whether a
 // buyer was refused while a unit was left. With `strict`, such a refusal is a finding instead, unless the explorer has
 // injected an event.
 func (o *serialOracle) judge(ctx context.Context, buyers *client.Buyers, struck bool) (_ []witness.Finding, early bool, err error) {

@@ -53,7 +53,7 @@ func (s *splitting) unmet() *gates.Op {
 }
 
 // restrict applies while a statement is held before its commit and no other command has met it. Then it returns only
-// the commit and the commands that would meet the statement. Otherwise it returns all moves, and restricted is false.
+// the commit and the commands that would meet the statement. Otherwise it returns all moves, and `restricted` is false.
 func (s *splitting) restrict(all []move) (_ []move, restricted bool) {
 	held := s.unmet()
 	if held == nil {

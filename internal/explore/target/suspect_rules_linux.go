@@ -19,8 +19,8 @@ func (d suspectRules) any() bool {
 	return d.atReset != nil || slices.ContainsFunc(d.alone, func(a Alone) bool { return a.doubted != nil })
 }
 
-// decide marks each Alone with a mistaken rule. The list found has the rules that are broken after the last buyer. The
-// error names a mistaken rule that was broken right after reset.
+// decide marks each Alone with a mistaken rule. The list `found` has the rules that are broken after the last buyer.
+// The error names a mistaken rule that was broken right after reset.
 func (d suspectRules) decide(found []witness.Finding) error {
 	again := func(f *witness.Finding) bool {
 		return f != nil && slices.ContainsFunc(found, func(other witness.Finding) bool { return other.Query == f.Query })

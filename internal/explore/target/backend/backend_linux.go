@@ -59,7 +59,7 @@ type Protocol struct {
 	open func(*app.Servers) Backend
 }
 
-// Protocols returns all protocols. For a database, the parameter code provides the triggers and functions.
+// Protocols returns all protocols. For a database, the parameter `code` provides the triggers and functions.
 func Protocols(code Catalogs) []Protocol {
 	return []Protocol{
 		{mysql.Protocol(code["mysql"].Load), sqlBackend("mysql", dialect.MySQL)},

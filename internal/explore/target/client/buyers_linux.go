@@ -112,7 +112,7 @@ func (all *Buyers) Send(ctx context.Context, b *Buyer, r app.Request, to Server)
 	return nil
 }
 
-// Answer returns the buyer's answer, or the error that came instead. While the buyer has neither, told is false.
+// Answer returns the buyer's answer, or the error that came instead. While the buyer has neither, `told` is false.
 func (all *Buyers) Answer(b *Buyer) (reply Reply, told bool, err error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -151,7 +151,7 @@ func (all *Buyers) Inside(now gates.Commands) []int {
 	})
 }
 
-// HaveRead reports whether the buyers have read all answers that were sent. The function sent reports whether the
+// HaveRead reports whether the buyers have read all answers that were sent. The function `sent` reports whether the
 // buyer's program has sent bytes that have not yet arrived at the socket.
 func (all *Buyers) HaveRead(sent func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()

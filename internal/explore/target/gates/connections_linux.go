@@ -101,7 +101,7 @@ func (all *Connections) InOrder() []*wire.Conn {
 	})
 }
 
-// Settled reports whether no byte is in transit from the programs, or between gates and servers. The function sent
+// Settled reports whether no byte is in transit from the programs, or between gates and servers. The function `sent`
 // reports whether a program has sent bytes that have not arrived at one of our sockets.
 func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
@@ -117,7 +117,7 @@ func (all *Connections) Settled(sent func(buyer int, s *wire.Socket) bool) bool 
 }
 
 // Welcomed reports whether the programs have received the servers' part of each login. Until then, a program may sleep
-// although it will continue. The function received reports whether the program has received everything on a socket.
+// although it will continue. The function `received` reports whether the program has received everything on a socket.
 func (all *Connections) Welcomed(received func(buyer int, s *wire.Socket) bool) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

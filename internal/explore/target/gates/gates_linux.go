@@ -38,7 +38,7 @@ type Gates struct {
 	alive *pulse.Pulse
 }
 
-// New returns open gates. Call End when they are no longer needed. Without PostgreSQL, listener is nil.
+// New returns open gates. Call End when they are no longer needed. Without PostgreSQL, `listener` is nil.
 func New(a *app.App, listener *app.Listener) (*Gates, error) {
 	bell, err := newBell()
 	if err != nil {

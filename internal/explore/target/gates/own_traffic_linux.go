@@ -66,7 +66,7 @@ func (l *OwnTraffic) record(list *pollers) (stop func()) {
 // is there and that the gates are open.
 func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
-// Look records for the time watch what the programs send. If a command has arrived only once, Look waits for its next
+// Look records for the time `watch` what the programs send. If a command has arrived only once, Look waits for its next
 // arrival, for at most the same time.
 func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
@@ -94,7 +94,7 @@ func (l *OwnTraffic) Pollers() []Poller {
 }
 
 // Entries returns the list for `ignore` in oversell.yaml with which no gate holds the commands of these pollers. The
-// list includes the present entries. The parameter buyers contains the commands of the buyers.
+// list includes the present entries. The parameter `buyers` contains the commands of the buyers.
 func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	used := map[string]bool{}
 	for _, s := range buyers {
@@ -130,8 +130,8 @@ func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	return v
 }
 
-// Sends watches programs that do not become idle, for the time watch but at least a second. It names what they send and
-// says what to write in oversell.yaml. If they send nothing, it returns "".
+// Sends watches programs that do not become idle, for the time `watch` but at least a second. It names what they send
+// and says what to write in oversell.yaml. If they send nothing, it returns "".
 func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	before := l.pulse.Ignored()
 	_ = l.Look(ctx, max(watch, time.Second)) // the caller returns an error anyway

@@ -60,7 +60,7 @@ func (p *pollers) list() (all []Poller) {
 }
 
 // entryFor returns the entries of `ignore` that let a command pass. These are the tables of its statement. If a rule or
-// a buyer uses one of the tables (taken), the entry is a pattern for the statement.
+// a buyer uses one of the tables (`taken`), the entry is a pattern for the statement.
 func entryFor(server, text string, taken func(table string) bool) (entries []string) {
 	if d, sql := effect.DialectOf(server); sql {
 		tables := effect.Relations(text, d)

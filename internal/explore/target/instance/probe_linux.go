@@ -30,8 +30,8 @@ type Told struct {
 const buyerPatience = 100 * time.Millisecond
 
 // AskAll sends the requests of all buyers at once, and returns when every buyer is answered or the time is up. If the
-// time is up, undone says so. The function request returns one of the requests in oversell.yaml by its number. If there
-// are more buyers, the requests repeat.
+// time is up, `undone` says so. The function `request` returns one of the requests in oversell.yaml by its number. If
+// there are more buyers, the requests repeat.
 func (d Probe) AskAll(ctx context.Context, buyers int, request func(id int) app.Request) (all []Told, undone string, err error) {
 	asks := make([]func(context.Context) Told, buyers)
 	for n := range asks {

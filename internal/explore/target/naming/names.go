@@ -42,7 +42,7 @@ type Names struct {
 	coarse  bool              // generated numbers are too short to be recognized, so the names of commands contain no number at all
 }
 
-// New returns names for a run. It also replaces the values that v knows. If coarse is true, the names of commands
+// New returns names for a run. It also replaces the values that v knows. If `coarse` is true, the names of commands
 // contain no numbers.
 func New(v *Varying, coarse bool) *Names {
 	return &Names{varying: v, known: map[string]string{}, owners: map[string]string{}, series: map[string]int{}, coarse: coarse}
@@ -170,8 +170,8 @@ func (n *Names) Masked(statement string) string {
 	return n.varying.mask(PlaceOf(statement, ""), n.replaced(statement, n.nameOf), n.nameOf)
 }
 
-// replaced replaces each value that looks random by the result of the function name. It replaces known values by their
-// names.
+// replaced replaces each value that looks random by the result of the function `name`. It replaces known values by
+// their names.
 func (n *Names) replaced(text string, name func(string) string) string {
 	if mayBeMoment(text) {
 		text = Moment.ReplaceAllString(text, someTime)

@@ -37,8 +37,8 @@ func Short(text string) string {
 	return text
 }
 
-// Void returns a schedule.Void, for a run to be discarded. The reason (why) is the same text in every run. The details
-// describe this run, without the values that differ between runs.
+// Void returns a schedule.Void, for a run to be discarded. The reason (`why`) is the same text in every run. The
+// details describe this run, without the values that differ between runs.
 func Void(why, details string, args ...any) error {
 	return schedule.Void{Why: why, Details: Plain(fmt.Sprintf(details, args...))}
 }

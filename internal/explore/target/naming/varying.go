@@ -98,7 +98,7 @@ func (s shape) fits(tokens []string) bool {
 // isEmpty reports whether mask would change no text.
 func (v *Varying) isEmpty() bool { return v == nil || len(v.Asked) == 0 && len(v.shapes) == 0 }
 
-// mask replaces each varying value of a text by the result of the function name.
+// mask replaces each varying value of a text by the result of the function `name`.
 func (v *Varying) mask(at place, text string, name func(string) string) string {
 	if v == nil {
 		return text

@@ -57,8 +57,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// replaceRuns finds the longest runs of bytes of a class, and replaces those that are wanted and known. If skip is set,
-// it does not change names such as <orders.1>.
+// replaceRuns finds the longest runs of bytes of a class, and replaces those that are wanted and known. If `skip` is
+// set, it does not change names such as <orders.1>.
 func replaceRuns(text string, known map[string]string, class func(byte) bool, wanted func(string) bool, skip bool) string {
 	var b strings.Builder
 	done := 0

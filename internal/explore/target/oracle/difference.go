@@ -59,8 +59,8 @@ func (d *Difference) MayAge() bool {
 	return !slices.ContainsFunc(d.Rows, func(r DifferenceRow) bool { return !r.numbers })
 }
 
-// compare returns the difference between the form of a schedule's end (one) and that of a serial run's end (other); nil
-// if they are equal.
+// compare returns the difference between the form of a schedule's end (`one`) and that of a serial run's end (`other`);
+// nil if they are equal.
 func compare(one, other *form) *Difference {
 	var d Difference
 	tables := slices.Collect(maps.Keys(one.rows))

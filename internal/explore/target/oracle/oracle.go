@@ -86,7 +86,7 @@ func isToken(text string) bool { return token.MatchString(text) && hasLetter.Mat
 
 var token, hasLetter = regexp.MustCompile(`^[\w+/=.~$-]{16,}$`), regexp.MustCompile(`[A-Za-z]`)
 
-// Unrestored compares the data after another reset (again) with that of New, to find what a reset does not restore. A
+// Unrestored compares the data after another reset (`again`) with that of New, to find what a reset does not restore. A
 // column that differs and contains only times, such as updated_at, is no longer compared: hardly any reset restores it.
 // If a table still differs, it is not compared, either. Unrestored returns its differing places, written as in New's
 // argument except, by table.
@@ -139,7 +139,7 @@ func (o *Oracle) Add(order []int, r Run) {
 	o.serial[at].runs = append(o.serial[at].runs, r)
 }
 
-// Only forgets the tables for which touched returns false. No buyer uses them, so they are not read after a schedule.
+// Only forgets the tables for which `touched` returns false. No buyer uses them, so they are not read after a schedule.
 func (o *Oracle) Only(touched func(table string) bool) {
 	for _, s := range o.serial {
 		for _, r := range s.runs {
@@ -212,7 +212,7 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 // LeftOut returns the places that are not compared, written as in New's argument except.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
-// Judge compares a run with each order of the buyers. If the run ended as one of the orders did, nearest is nil. Then
+// Judge compares a run with each order of the buyers. If the run ended as one of the orders did, `nearest` is nil. Then
 // refused lists the buyers that were refused but would be served after that order. Otherwise nearest is the difference
 // from the nearest order.
 func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
@@ -268,7 +268,7 @@ func (o *Oracle) servedAfter(order []int, answers map[int]Answer) (all []int) {
 }
 
 // dropped returns the buyers whose answers are not compared with an order: those outside the order, and those without
-// an answer. If a buyer outside the order was not refused, fits is false.
+// an answer. If a buyer outside the order was not refused, `fits` is false.
 func dropped(order []int, answers map[int]Answer) (drop []int, fits bool) {
 	for _, b := range slices.Sorted(maps.Keys(answers)) {
 		part := slices.Contains(order, b)

@@ -113,7 +113,8 @@ func sources(protocol string, columns [][]string, quoted func(string) string) (a
 	return all
 }
 
-// Read returns the content of the tables for which want is true, and of Redis. If want is nil, it returns all tables.
+// Read returns the content of the tables for which `want` is true, and of Redis. If `want` is nil, it returns all
+// tables.
 func (r *Reader) Read(ctx context.Context, want func(table string) bool) (Data, error) {
 	all := Data{}
 	for _, t := range r.tables {

@@ -37,7 +37,7 @@ type Run interface {
 	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
 	// Ended records that a server has ended a connection that its program had closed.
 	Ended(c *wire.Conn)
-	// Pause makes the move that the schedule wants in a buyer's pause, if the buyer pauses now. The parameter sleeps
+	// Pause makes the move that the schedule wants in a buyer's pause, if the buyer pauses now. The parameter `sleeps`
 	// reports that a timer of the program runs.
 	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
 }

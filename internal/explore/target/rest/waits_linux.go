@@ -18,8 +18,8 @@ type Waits struct {
 }
 
 // ending reports whether a server has still to roll back the transaction of a connection that its program closed. A
-// buyer may wait for that. For each connection that has just ended, it calls the function ended, and also returns true,
-// so that Settle looks again.
+// buyer may wait for that. For each connection that has just ended, it calls the function `ended`, and also returns
+// true, so that Settle looks again.
 func (w Waits) ending(ctx context.Context, ended func(*wire.Conn)) (bool, error) {
 	closed := w.Gates.Connections.Ending()
 	for _, c := range closed {

@@ -17,7 +17,7 @@ const (
 	MaxSteps = 10_000
 )
 
-// StepLimit returns the maximum number of steps of a schedule. The parameter alone is the number of steps that the
+// StepLimit returns the maximum number of steps of a schedule. The parameter `alone` is the number of steps that the
 // buyers take when each runs alone.
 func StepLimit(alone int) int { return min(max(leastSteps, stepsPerCommand*alone), MaxSteps) }
 
@@ -40,7 +40,7 @@ const (
 	loopProof   = leastSteps // number of commands in a row that must repeat the loop before the schedule is given up
 )
 
-// Add adds the next step. The parameter changed says whether the command may have changed something at its server.
+// Add adds the next step. The parameter `changed` says whether the command may have changed something at its server.
 func (r *Loop) Add(s Step, changed bool) {
 	if changed {
 		*r = Loop{}

@@ -139,7 +139,7 @@ type Try struct {
 const longestCycle = 4
 
 // polls reports whether the command would repeat the last tries once more. There must be at least `often` repetitions
-// without any change. The function others counts the changes of other buyers at a server so far.
+// without any change. The function `others` counts the changes of other buyers at a server so far.
 func polls(tries []Try, name string, often int, others func(server string) int) bool {
 	fresh := func(t Try) bool { return t.others == others(t.Server) && !t.Changed }
 	for cycle := 1; cycle <= longestCycle; cycle++ {

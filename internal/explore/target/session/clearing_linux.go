@@ -51,7 +51,7 @@ func (r *Clearing) Early(ctx context.Context) error {
 	return naming.Void("the program sends by itself when no buyer is there", "%s%s", strings.Join(texts, ", "), own.Advice(own.Pollers()))
 }
 
-// End ends a run that returned err. With stuck, the programs may be unable to finish their work.
+// End ends a run that returned err. With `stuck`, the programs may be unable to finish their work.
 func (r *Clearing) End(ctx context.Context, err error, stuck bool) error {
 	serves, cuts := r.recovery.after(err)
 	stuck = stuck && !serves && !(cuts && r.cut(ctx))

@@ -31,10 +31,10 @@ type Recovery struct {
 // NewRecovery returns the recovery of programs that are up.
 func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
 
-// after records the end of a run and decides what the programs need. If serves is true, they can continue as they are,
-// for example after one run that diverged. After a second one in a row, serves is false: the cause may be in the
-// program's memory, which only a restart empties. If cuts is true, new connections may be enough: the run was discarded
-// for another reason, or a restart did not help before.
+// after records the end of a run and decides what the programs need. If `serves` is true, they can continue as they
+// are, for example after one run that diverged. After a second one in a row, `serves` is false: the cause may be in the
+// program's memory, which only a restart empties. If `cuts` is true, new connections may be enough: the run was
+// discarded for another reason, or a restart did not help before.
 func (c *Recovery) after(err error) (serves, cuts bool) {
 	void, discarded := schedule.AsVoid(err)
 	if err == nil {

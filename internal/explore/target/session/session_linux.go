@@ -53,7 +53,7 @@ func (p Programs) Rest() *rest.Rest {
 	return rest.New(p.Gates, p.Instances, client.New(p.Gates, nil))
 }
 
-// Await waits until the function calm returns true. It calls calm again when something happens, and at least once in
+// Await waits until the function `calm` returns true. It calls calm again when something happens, and at least once in
 // the time `every`. If calm does not return true within `idle-within` of oversell.yaml, Await returns false.
 func (p Programs) Await(ctx context.Context, every time.Duration, calm func() bool) (bool, error) {
 	limit, cancel := pulse.WithTimeout(ctx, p.App.IdleWithin)

@@ -33,7 +33,7 @@ type Subject[C comparable] interface {
 	// Moves returns the possible next steps, sorted by buyer. It returns none if every buyer is blocked, and every timer
 	// that fires by itself, without being a step, has fired.
 	Moves(ctx context.Context) ([]Move[C], error)
-	// Over is called when there are no moves. It reports whether no event can change anything any more.
+	// Over is called when there are no moves. It reports whether the run is over: no event can change anything any more.
 	Over() bool
 	// Describe adds to point p what the subject knows about it.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
@@ -68,8 +68,8 @@ type Conductor[C comparable] struct {
 	happened map[schedule.Event]bool
 }
 
-// New returns the conductor of one schedule, in which only the wanted events may happen. It panics if the subject does
-// not implement a wanted event, because a search would then report that nothing breaks under that event.
+// New returns the conductor of one schedule, in which only the events in `wanted` may happen. It panics if the subject
+// does not implement one of them, because a search would then report that nothing breaks under that event.
 func New[C comparable](s Subject[C], events []Event[C], wanted []schedule.Event, l Limits) *Conductor[C] {
 	for _, name := range wanted {
 		if !slices.ContainsFunc(events, func(e Event[C]) bool { return e.Name == name }) {

@@ -113,7 +113,7 @@ func cascade(found map[string]bool, tables serverstate.Tables, name string, dele
 }
 
 // Redis commands whose only key is their first argument. DEL, UNLINK and EXISTS may name several keys, so the method
-// redis checks that there is one.
+// redis checks that they name one.
 var (
 	readsKey = words(`GET STRLEN GETRANGE TTL PTTL TYPE HGET HMGET HGETALL HEXISTS HLEN HKEYS HVALS LLEN LRANGE LINDEX
 		SMEMBERS SISMEMBER SCARD ZRANGE ZSCORE ZCARD ZRANK`)

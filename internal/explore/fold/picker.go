@@ -70,8 +70,8 @@ func (p *picker) short(s witness.Step) witness.Step {
 	return s
 }
 
-// pick returns the cells of a row that the short form shows. A SELECT may rename columns, so the map named has the name
-// in the table for each column of the answer.
+// pick returns the cells of a row that the short form shows. A SELECT may rename columns, so the map `named` has, for
+// each column of the answer, its name in the table.
 func (p *picker) pick(row []witness.Cell, named map[string]string) (shown []witness.Cell) {
 	count := map[string]int{}
 	name := func(c witness.Cell) string { return cmp.Or(named[strings.ToLower(c.Column)], c.Column) }

@@ -77,7 +77,7 @@ func (b *buyer) runnable(o *gate.Op) bool {
 func (b *buyer) unfinished() bool { return !b.over || len(b.gate) > 0 || len(b.flying) > 0 }
 
 // waits returns the buyer's statement that waits for another transaction, or nil. A statement that SQLite refused as
-// busy counts only until it can be retried.
+// busy waits only until it can be retried.
 func (b *buyer) waits() *gate.Op {
 	if b.blocked {
 		return b.flying[0]

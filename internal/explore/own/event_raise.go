@@ -11,12 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// ErrRaised is the error that the event raises in a buyer's code, or the value of its panic.
+// ErrRaised is the error that the event `raise` returns in a buyer's code, or the value of its panic.
 var ErrRaised = gate.ErrRaised
 
 // raise returns the moves in which a buyer's code raises an error, or panics, instead of sending its next SQL
-// statement. Its process continues and cleans up. The event tests this clean-up, so it does not replace a statement of
-// it.
+// statement. Its process continues and cleans up. The event does not replace a statement of this clean-up, which it
+// tests.
 func (e events) raise(context.Context) (all []move, _ error) {
 	for _, b := range e.buyers {
 		i := slices.IndexFunc(b.gate, func(o *gate.Op) bool { return b.runnable(o) && o.Raises() })

@@ -19,7 +19,7 @@ type Front string
 
 // The fronts.
 const (
-	SoldOutCheck Front = "sold-out-check" // after one refusal as sold out, each later buyer first waits for a read of the stock
+	SoldOutCheck Front = "sold-out-check" // the sold-out check after one refusal: each later buyer first waits for a read of the stock
 	FailingRead  Front = "failing-read"   // the same, but every read of the stock fails
 	Admission    Front = "admission"      // the admission control; here it has room for one buyer at a time
 )

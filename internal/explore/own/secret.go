@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// secrets maps random values to the names that replace them in a witness, so that it is the same each time.
+// secrets maps random values to the names that replace them in a witness, so that the witness is the same each time.
 type secrets map[string]string
 
 const uuidOf = `[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`

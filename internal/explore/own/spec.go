@@ -11,7 +11,7 @@ const Nodes = 3
 
 // A Spec is the configuration that all schedules of a Runner share.
 type Spec struct {
-	Engine    *engine.Engine // no one else uses it
+	Engine    *engine.Engine // used only by this exploration
 	Strategy  lockstrategy.Entry
 	Buyers    int
 	Stock     int64          // units on sale

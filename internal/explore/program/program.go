@@ -104,7 +104,7 @@ func Search(ctx context.Context, x *explore.Explorer, config explore.Config) (ex
 	return explore.NewReport(config, result), nil
 }
 
-// Events parses --events for a program. The event renew does not exist for programs.
+// Events parses --events for a program. The event `renew` does not exist for programs.
 func Events(names []string) ([]explore.Event, error) {
 	all := explore.ProgramEvents()
 	for _, name := range names {

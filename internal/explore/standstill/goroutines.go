@@ -24,8 +24,8 @@ type Goroutines struct {
 // NewGoroutines recognizes the code under test by names in a stack. These are the strategy's package, the packages that
 // strategies of the catalogue use, and the functions in entries, each of which runs a strategy in a goroutine.
 //
-// A goroutine of a strategy that exists already remains from a failed exploration. It counts only while it runs.
-// Otherwise the next strategy would be blamed for it.
+// If a goroutine of a strategy exists already, a failed exploration has left it behind. It counts only while it runs,
+// because the next strategy would otherwise be blamed for it.
 func NewGoroutines(strategy any, entries ...any) *Goroutines {
 	g := &Goroutines{
 		marks: newMarks(strategy, entries), stacks: make([]byte, 1<<18),

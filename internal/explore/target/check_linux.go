@@ -120,7 +120,7 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 		}
 		before = append(before, again)
 	}
-	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the buyer's usual commands again, now with names in place of these values
+	if x.programs.Instances.Shared() && len(first.Varies) > 0 { // learn the buyer's usual commands again, now with names in place of the values that vary
 		_, err := x.alone(ctx, first.Buyer)
 		return err
 	}
@@ -129,8 +129,8 @@ func (x checker) compare(ctx context.Context, first *Alone) error {
 
 const mostComparisons = 3
 
-// compared learns which values differ between the runs one and other of a buyer. It adds the commands that contain them
-// to first.Varies. If the runs have different commands, it returns false and learns nothing.
+// compared learns which values differ between the runs `one` and `other` of a buyer. It adds the commands that contain
+// them to first.Varies. If the runs have different commands, it returns false and learns nothing.
 func (x checker) compared(first *Alone, one, other Alone) bool {
 	same := func(a, b exchange) bool {
 		return a.server == b.server && naming.PlaceOf(a.command, "") == naming.PlaceOf(b.command, "")

@@ -48,7 +48,7 @@ type choices struct {
 
 	coming  []*client.Buyer // buyers that have not sent their request; in a shared instance, sending is a step
 	runsOut []*gates.Op     // waiting commands whose time-out is one of the current moves
-	held    bool            // the last moves leave out a command that would only repeat a futile retry (it changes nothing)
+	held    bool            // the last moves leave out a futile retry: the same command would get the same answer
 	waiter  int             // the buyer of the command left out
 	divided []string        // commands between whose read and write another buyer could write
 

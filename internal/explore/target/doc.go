@@ -16,8 +16,8 @@
 //
 // Each buyer has an instance of the program in a network of its own. There, gates listen at the addresses of the real
 // servers, so a command's connection identifies its buyer. If all buyers share one instance, the runner infers the
-// buyer of each command (whose_linux.go). In that case, sending a request is a step, too. A later buyer may then find a
-// mutex of the process free.
+// buyer of each command (whose_linux.go). Then sending a request is a step, too, since a later buyer may find a mutex
+// of the process free.
 //
 // Time must not decide a step. If an unexpected command arrives, or if the runner cannot infer a command's buyer, the
 // run is void (schedule.Void). A void run does not count, and is repeated.

@@ -130,7 +130,7 @@ func (g *ignoreGuard) hidden(steps map[gates.Template]bool, passed []gates.Templ
 const undecided = "may touch any table"
 
 // why returns how an ignored command conflicts with a step or a rule, or "". The set `touches` contains the objects
-// that steps and rules use, and the set writes those that steps change.
+// that steps and rules use, and the set `writes` those that steps change.
 func (g *ignoreGuard) why(t fold.Touch, touches, writes map[string]bool) string {
 	for _, object := range slices.Sorted(maps.Keys(t.Touches)) {
 		switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// dirty returns the connections on which the run has left locks. If nothing has happened since why ran, it uses that
-// result.
+// dirty returns the connections on which the run has left locks. If nothing has happened since the method why ran,
+// dirty uses that result.
 func (l *leftover) dirty(ctx context.Context) ([]*wire.Conn, error) {
 	if l.at == l.pulse.Seq() {
 		return backend.Conns(l.last), nil

@@ -13,7 +13,7 @@ import (
 type waiting struct {
 	buyer  int
 	depth  int      // number of earlier steps
-	tokens []string // tokens of the earlier steps
+	tokens []string // tokens (names) of the earlier steps
 }
 
 // An outlasting is a run of Outlast in progress.

@@ -37,7 +37,7 @@ type pause struct {
 // begin begins a step. The parameter `wanted` is the token of a move to make in a pause, or "".
 func (p *pause) begin(wanted string) { p.wanted, p.pausing, p.firstPaused = wanted, 0, 0 }
 
-// moveInPause makes the wanted move if a buyer pauses. The program must be idle, and sleeps reports that one of its
+// moveInPause makes the wanted move if a buyer pauses. The program must be idle, and `sleeps` reports that one of its
 // timers runs. If the pause was missed, the error is a schedule.Void.
 func (p *pause) moveInPause(ctx context.Context, sleeps bool) (made bool, _ error) {
 	if p.pausing != 0 {

@@ -44,7 +44,7 @@ const mostPoints = 1 << 20
 // A point identifies a place in a schedule. It is a hash of the tokens (names of the chosen steps) up to there.
 type point uint64
 
-// after returns the point that follows when a run chooses token.
+// after returns the point that follows when a run chooses the step `token`.
 func (p point) after(token string) point {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, uint64(p), " ", token)

@@ -44,7 +44,7 @@ type Check struct {
 	Unmatched  []string `json:"-"`                    // entries of `except` that match nothing here, since they belong to other requests of the scan
 }
 
-// Alone describes the run of a buyer alone.
+// Alone describes a run with only one buyer.
 type Alone struct {
 	Buyer    int          `json:"buyer"`
 	Request  string       `json:"request"`
@@ -57,8 +57,8 @@ type Alone struct {
 	Hidden   []string     `json:"hidden,omitempty"`  // ignored commands that use data of a step or a rule, each with the reason
 	Varies   []string     `json:"varies,omitempty"`  // commands with values that differ between two runs, for a reason that is unknown
 
-	// Meets is the number of its commands whose order relative to another buyer's may matter. It is 0 if the search does
-	// not use it, because the program is short or has no PostgreSQL.
+	// Meets is the number of this buyer's commands whose order relative to another buyer's may matter. It is 0 if the
+	// search does not use it, because the program is short or has no PostgreSQL.
 	Meets  int    `json:"meets,omitempty"`
 	Why    string `json:"why,omitempty"` // problem; "" if there is none
 	Status int    `json:"-"`             // 0: no answer

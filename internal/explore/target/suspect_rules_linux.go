@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// suspectRules holds rules with :sold or :failed that were broken before all buyers had come. Such a rule is a mistake
-// in oversell.yaml only if it is also broken after all buyers have come, one after the other.
+// suspectRules holds rules with the counts :sold or :failed that were broken before all buyers had come. Such a rule is
+// a mistake in oversell.yaml only if it is also broken after all buyers have come, one after the other.
 type suspectRules struct {
 	atReset *witness.Finding // a rule that was broken right after reset; nil: none
 	alone   []Alone          // some have a rule that is broken after this buyer alone

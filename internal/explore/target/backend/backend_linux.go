@@ -32,8 +32,8 @@ import (
 type Backend interface {
 	// Adopt records that a program has logged in. The server's number for the connection is id.
 	Adopt(id int64)
-	// Waiting returns the connections whose command waits for another connection. If one of the commands asks for a named
-	// lock, the caller sets named to true.
+	// Waiting returns the connections whose command waits for another connection. The caller sets `named` to true if one
+	// of the commands asks for a named lock.
 	Waiting(ctx context.Context, named bool) (map[int64]bool, error)
 	// Granted reports whether command o, which asks for a named lock, no longer waits: it has the lock, or the lock is
 	// free.
@@ -105,8 +105,8 @@ func (all Backends) End(ctx context.Context, conns []*wire.Conn) error {
 	return nil
 }
 
-// OpenGates opens the gates. It also ends waits in the servers that would otherwise never end, since their time-out was
-// removed.
+// OpenGates opens the gates. It also ends the waits in servers that would never end, because the gates have removed
+// their time-out.
 func (all Backends) OpenGates(ctx context.Context, g *gates.Gates) error {
 	for _, o := range g.Open() {
 		if err := all.Of(o.Conn()).Interrupt(ctx, o.Conn().ID); err != nil {

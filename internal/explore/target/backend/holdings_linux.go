@@ -54,8 +54,7 @@ func (x *Holdings) Remember(ctx context.Context) error {
 }
 
 // Left returns the holds that a run has left behind. A hold that Remember has recorded is the program's own. So is one
-// on a connection that has carried no gated command since Connections.Forget, for instance the lock of an elected
-// leader.
+// on a connection that carried no command through a gate in this run, for instance the lock of an elected leader.
 func (x *Holdings) Left(ctx context.Context) ([]Hold, error) {
 	all, err := x.Now(ctx)
 	return slices.DeleteFunc(all, func(h Hold) bool { return x.before[h] || !x.conns.Touched(h.Conn) }), err

@@ -23,10 +23,10 @@ type Bypass struct {
 	own     map[*wire.Conn]bool         // the open transaction of this connection has only ignored commands
 	counted map[*wire.Conn]bool         // the open transaction of this connection may have other commands, too
 	flying  map[*wire.Command]time.Time // ignored commands without an answer, with their arrival times
-	passed  map[Template]bool           // commands that were ignored since the last call of Gates.Close
+	passed  map[Template]bool           // commands that were ignored since the gates were last closed
 	expires bool                        // an ignored command has changed Redis since the last ChangedRedis
 	last    *wire.Conn                  // connection with the last answer to an ignored command; nil: none
-	ungated []string                    // commands that have passed since the last Gates.Close, because commands of their kind are no step
+	ungated []string                    // commands that have passed since the gates were last closed, because commands of their kind are no step
 }
 
 // A Template is a command without its values. In a Redis command, however, the values stay.
@@ -48,14 +48,16 @@ func TemplateOf(c *wire.Command) Template {
 	return Template{c.Conn().Protocol, text}
 }
 
-// Ignored returns the templates of the commands that were ignored since Gates.Close, at most MostIgnored, in no order.
+// Ignored returns the templates of the commands that were ignored since the gates were last closed, in no order. There
+// are at most MostIgnored.
 func (b *Bypass) Ignored() []Template {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.passed))
 }
 
-// Ungated returns the commands that have passed since Gates.Close because they are never a step, such as a login.
+// Ungated returns the commands that have passed since the gates were last closed, and are never a step, such as a
+// login.
 func (b *Bypass) Ungated() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -120,8 +120,8 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 	return entries
 }
 
-// Hint adds to the details of a void run which commands the programs send by themselves again and again, and what to
-// write in oversell.yaml.
+// Hint adds to the details of a void (discarded) run which commands the programs send by themselves again and again,
+// and what to write in oversell.yaml.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.EveryMS == 0 })
 	if len(all) > 0 && !v.Missed {

@@ -37,7 +37,7 @@ const longID = 4
 type Names struct {
 	varying *Varying
 	known   map[string]string // names by value
-	owners  map[string]string // by label: the statement to which it belongs, as its skeleton
+	owners  map[string]string // by label: the skeleton of its statement, which has no strings and numbers
 	series  map[string]int    // by label: number of statements with new values
 	coarse  bool              // generated numbers are too short to be recognized, so the names of commands contain no number at all
 }

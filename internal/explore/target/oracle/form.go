@@ -55,7 +55,7 @@ const rounds = 3
 // answers is the name of a table of a form. It has a row for each value in the answers to the buyers.
 const answers = "answer"
 
-// form returns the form of a run, without the answers to the buyers in drop.
+// form returns the form of a run, without the answers to the buyers in `drop`.
 func (o *Oracle) form(r Run, drop []int) *form {
 	rows := o.rows(r, drop)
 	colors := map[node]string{}

@@ -43,7 +43,7 @@ type Run struct {
 type Oracle struct {
 	reset  Data // before any buyer
 	serial []serial
-	out    map[string]bool // places that are not compared, in the form of New's argument except
+	out    map[string]bool // places that are not compared, in the form of New's argument `except`
 	fixed  map[string]bool // values that look random or like the time, but are the same in equal runs
 	before map[node]bool   // generated keys that existed before any buyer came
 }
@@ -88,8 +88,8 @@ var token, hasLetter = regexp.MustCompile(`^[\w+/=.~$-]{16,}$`), regexp.MustComp
 
 // Unrestored compares the data after another reset (`again`) with that of New, to find what a reset does not restore. A
 // column that differs and contains only times, such as updated_at, is no longer compared: hardly any reset restores it.
-// If a table still differs, it is not compared, either. Unrestored returns its differing places, written as in New's
-// argument except, by table.
+// If a table still differs, it is not compared, either. Unrestored returns its differing places by table, in the form
+// of New's argument `except`.
 func (o *Oracle) Unrestored(again Data) map[string][]string {
 	one, other := o.columns(Run{Data: o.reset}), o.columns(Run{Data: again})
 	for _, place := range o.varying(Run{Data: o.reset}, Run{Data: again}) {
@@ -209,12 +209,12 @@ func (o *Oracle) Unmatched(except []string) (all []string) {
 	return all
 }
 
-// LeftOut returns the places that are not compared, written as in New's argument except.
+// LeftOut returns the places that are not compared, in the form of New's argument `except`.
 func (o *Oracle) LeftOut() []string { return slices.Sorted(maps.Keys(o.out)) }
 
 // Judge compares a run with each order of the buyers. If the run ended as one of the orders did, `nearest` is nil. Then
-// refused lists the buyers that were refused but would be served after that order. Otherwise nearest is the difference
-// from the nearest order.
+// `refused` lists the buyers that were refused but would be served after that order. Otherwise `nearest` is the
+// difference from the nearest order.
 func (o *Oracle) Judge(r Run) (nearest *Difference, refused []int, _ error) {
 	seen := map[string]*form{}
 	right := false

@@ -14,9 +14,9 @@ const MostRows = 10_000
 type Servers interface {
 	// Addresses returns the servers' addresses, by protocol.
 	Addresses() map[string]string
-	// Rows returns the rows of a query as text, at most most of them.
+	// Rows returns the rows of a query as text. The parameter `most` is their maximum number.
 	Rows(ctx context.Context, protocol, query string, most int) (columns []string, rows [][]string, _ error)
-	// Keys returns each key of Redis with its value. If there are more than most keys, it returns an error.
+	// Keys returns each key of Redis with its value. If there are more keys than `most`, it returns an error.
 	Keys(ctx context.Context, most int) ([][]string, error)
 }
 

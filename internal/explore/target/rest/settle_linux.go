@@ -17,8 +17,8 @@ const (
 	// event, at most longLook. More frequent checks would take the processor from the program.
 	Look, longLook = 20 * time.Microsecond, time.Millisecond
 	// A sleep longer than instance.LongestSleep counts as idle. If shorter sleeps follow one another for mostSleep, the
-	// run is void. mostSleep is less than schedule.HangTimeout. It is that long because, for example, V8 collects garbage
-	// up to three times, 8 s apart, after a program has become idle.
+	// run is void (discarded). mostSleep is less than schedule.HangTimeout. It is that long because, for example, V8
+	// collects garbage up to three times, 8 s apart, after a program has become idle.
 	mostSleep = 28 * time.Second
 	// If no buyer can move, but a buyer is inside a program, the explorer waits for timers that fire within farTimer. It
 	// waits at least BlindWait, for sleeps that it cannot see.

@@ -10,8 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// Waits asks the servers which commands wait there for another connection. The explorer has sent (released) these
-// commands.
+// Waits asks the servers which of the commands that the explorer has released wait there for another connection.
 type Waits struct {
 	Gates    *gates.Gates
 	Backends backend.Backends

@@ -33,7 +33,7 @@ func NewClearing(c *Recovery, b *client.Buyers, r *rest.Rest, dirty func(ctx con
 }
 
 // Early returns an error if a command waits at a gate when a run begins. That command belongs to the previous run,
-// which has its verdict already. So Early makes the new run void instead.
+// which has its verdict already. So Early makes the new run void (to be discarded) instead.
 func (r *Clearing) Early(ctx context.Context) error {
 	late, own := r.p.Gates.Table.Now().All(), r.p.Gates.OwnTraffic
 	if len(late) == 0 {

@@ -23,7 +23,7 @@ type Recovery struct {
 	rehearsal *Rehearsal
 	down      []*instance.Instance // instances that were ended after the previous run, which Recover restarts
 	renewal   renewal
-	diverged  bool // the previous run diverged, and the programs continued as they were
+	diverged  bool // the previous run diverged (the same choices led to other commands), and the programs continued as they were
 	restarted bool // the previous run diverged, and then the programs were restarted
 	futile    bool // a run after such a restart diverged, too, so a restart does not help
 }

@@ -50,8 +50,8 @@ type Report struct {
 
 	// The following fields apply to a program under test. Strategy is then its name, and Engine is "app".
 	Void    int            `json:"void,omitempty"`      // discarded runs, of which the explorer lost control; not in the other counts
-	Voids   map[string]int `json:"voids,omitempty"`     // their number by reason
-	Voided  []Voided       `json:"void_runs,omitempty"` // their number by reason and details, the most frequent first
+	Voids   map[string]int `json:"voids,omitempty"`     // number of discarded runs, by reason
+	Voided  []Voided       `json:"void_runs,omitempty"` // number of discarded runs, by reason and details, the most frequent first
 	Late    bool           `json:"late,omitempty"`      // a timer of the program sent a command at different steps; schedules were left out
 	Lost    int            `json:"lost,omitempty"`      // branches of the search that were given up, since all their runs were discarded
 	Dropped int            `json:"dropped,omitempty"`   // violations that did not break again in a replay, and are not counted

@@ -44,7 +44,7 @@ type learned struct {
 	routine retry.Routine // commands that a buyer alone repeats, see retry.Polling
 	habits  habits        // the usual commands of buyers that share an instance
 	memory  memory
-	catalog *rows.Catalog // what the databases' catalogs say, to find the rows that commands use (footprints); nil: the search uses none
+	catalog *rows.Catalog // facts of the databases' catalogs, to find the rows that commands use (footprints); nil: the search uses none
 	short   bool          // a server has generated a number that is too short to be recognized in texts
 	waiting *waiting      // the earliest step at which a buyer was held back, since its retries are futile; nil: none
 	pushed  bool          // a server has pushed a message, so a buyer listens

@@ -93,7 +93,7 @@ func (c Catalogs) Crosses(o, other *gates.Op) bool {
 	return o.InFull() != other.InFull() && c.Uses(o).Crosses(c.Uses(other), o.Within, other.Within)
 }
 
-// Share reports whether two commands at one database may use rows of the same table, even if only through a view, a
+// Share reports whether two commands at one database may use rows of the same table. They may do so through a view, a
 // foreign key, or code inside the database.
 func (c Catalogs) Share(o, other *gates.Op) bool { return c.Uses(o).Shares(c.Uses(other)) }
 

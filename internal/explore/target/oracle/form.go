@@ -24,7 +24,7 @@ type form struct {
 }
 
 type line struct {
-	text    string   // what is compared
+	text    string   // the text that is compared
 	cells   []string // text of each column
 	columns []string // entry for `except` in oversell.yaml, for each column
 	place   string   // entry for `except` in oversell.yaml, for the whole row

@@ -34,8 +34,8 @@ type source struct {
 	columns  []Column
 }
 
-// The queries of Open return one row for each column: the schema, the table and the column; whether the server
-// generates its values (1 or true); and the table and the column that it references, if any.
+// The queries of Open return one row for each column. It has the schema, the table and the column, whether the server
+// generates the column's values (1 or true), and the table and the column that it references, if any.
 const (
 	mysqlColumns = `SELECT IF(c.table_schema = DATABASE(), '', c.table_schema), c.table_name, c.column_name, c.extra LIKE '%auto_increment%',
 	COALESCE(CONCAT(IF(k.referenced_table_schema = DATABASE(), '', CONCAT(k.referenced_table_schema, '.')), k.referenced_table_name), ''), COALESCE(k.referenced_column_name, '')

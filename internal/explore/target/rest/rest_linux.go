@@ -14,8 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Rest decides whether the programs of a run are idle, from the states of threads and the queues of kernels. It
-// changes only the Pulse of the gates, which remembers the decision.
+// A Rest decides whether the programs of a run are idle, by the states of threads and the queues of kernels. It changes
+// only the Pulse of the gates, which remembers the decision.
 type Rest struct {
 	gates     *gates.Gates
 	instances *instance.Instances

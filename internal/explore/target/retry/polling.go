@@ -17,7 +17,7 @@ import (
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.
 type Polling struct {
 	Alone   bool           // one buyer runs alone, and routine learns from it
-	GaveUp  string         // what a buyer changed after futile retries, although no other buyer had changed anything; "": nothing
+	GaveUp  string         // a buyer's first change after futile retries, although no other buyer had changed anything; "": none
 	often   int            // number of equal tries after which a buyer counts as polling
 	waits   int            // number of equal tries after which a change by the buyer sets GaveUp
 	routine Routine        // commands that a buyer alone repeats, too; more retries are needed until these count as polling

@@ -1,6 +1,6 @@
 package lockstrategy
 
-// All returns the catalogue in display order. Each entry comes from the file of its strategy.
+// All returns the entries of all lock strategies in display order. Each entry is in the file of its strategy.
 func All() []Entry {
 	all := entries()
 	for i := range all {

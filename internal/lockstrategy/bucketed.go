@@ -21,11 +21,10 @@ import (
 //
 //   - Summary: stock divided over K rows: the Idempotency-Key or the buyer's name selects two rows, and the
 //     sale takes from one of them; it tries the remaining rows before sold_out
-//   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the
-//     strategy reads the sum of all rows in one statement and answers "sold out" only if the sum is too
-//     small. Otherwise it takes from a row that has enough. If no row has enough, it sweeps: it locks the
-//     product's row and then all others, takes the amount and divides the rest evenly. Each sale is one
-//     transaction with its record.
+//   - Guarantees: A buyer takes from one row by a conditional update. If that row has too little, the strategy
+//     reads the sum of all rows in one statement and answers "sold out" only if the sum is too small. Otherwise
+//     it takes from a row that has enough. If no row has enough, it sweeps: it locks the product's row and then
+//     all others, takes the amount and divides the rest evenly. Each sale is one transaction with its record.
 //   - Breaks when: never, with a single primary
 //   - How it breaks: If sessions begin at READ UNCOMMITTED, the sum may contain uncommitted changes, so the
 //     strategy may answer "sold out" too early.
@@ -58,8 +57,8 @@ func NewBucketed(d Deps) *Bucketed {
 var (
 	// errElsewhere: the buyer's row has too few units, but all rows together have enough.
 	errElsewhere = errors.New("the units are in other rows")
-	// errSwept: another buyer of this process has divided the stock since this buyer chose its
-	// row.
+	// errSwept: another buyer of this process has divided the stock among the rows again since this buyer chose
+	// its row.
 	errSwept = errors.New("the rows are divided anew")
 )
 
@@ -80,8 +79,8 @@ func (s *Bucketed) Buy(ctx context.Context, o purchase.Order) (receipt purchase.
 	return receipt, nil
 }
 
-// round is one attempt: it takes from one row, tries the others if that row has too few units, and
-// sweeps if no single row has enough.
+// round is one attempt. It takes from one row. If that row has too few units, it tries the others. If no
+// single row has enough, it sweeps: it sells from all rows together.
 func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	choice := crowd.Choose(o)
 	if choice.Grow {
@@ -100,9 +99,8 @@ func (s *Bucketed) round(ctx context.Context, crowd *spread.Crowd, o purchase.Or
 	}
 }
 
-// sweepInTurn lets the buyers of the process sweep one at a time. It returns errSwept if another
-// buyer has swept since this buyer chose its row. This saves each waiting buyer from locking all
-// rows again.
+// sweepInTurn runs sweep for one buyer of the process at a time. It returns errSwept if another buyer has
+// swept since this buyer chose its row. This saves each waiting buyer from locking all rows again.
 func (s *Bucketed) sweepInTurn(
 	ctx context.Context, crowd *spread.Crowd, choice spread.Choice, o purchase.Order, start time.Time,
 ) (receipt purchase.Receipt, err error) {

@@ -6,9 +6,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// DiffersByDatabase reports whether the strategy breaks without any event on one of the databases
-// and isolation levels of dialect.Levels, and holds on another. It ignores a database without a
-// promise.
+// DiffersByDatabase reports whether the strategy breaks on one of the databases and isolation levels of
+// dialect.Levels, and holds on another. It looks at searches without any event, such as a crash. It ignores
+// a database for which the catalogue promises neither.
 func DiffersByDatabase(e Entry) bool {
 	verdicts := map[verdict.Verdict]bool{}
 	for _, l := range dialect.Levels() {
@@ -19,13 +19,13 @@ func DiffersByDatabase(e Entry) bool {
 	return len(verdicts) > 1
 }
 
-// BrokenBy returns the first exploration with an event that breaks a strategy on a database, and
-// the verdict. It tries a crash, then an expired lease, then a Redis that loses its keys. It
-// returns "" if none of them breaks the strategy, or if it breaks without any event.
+// BrokenBy returns the first event that breaks a strategy in an exploration (a search of all interleavings)
+// on a database, and the verdict. It tries a crash, then an expired lease, then a Redis that loses its
+// keys. It returns "" if none of them breaks the strategy, or if the strategy breaks without any event.
 //
-// Above READ COMMITTED the catalogue may promise nothing. BrokenBy then uses the promise at READ
-// COMMITTED: a holder whose lease has expired has read the stock before its transaction, so no
-// isolation level refuses its write. TestAboveReadCommitted explores this.
+// Above READ COMMITTED the catalogue may promise nothing. BrokenBy then uses the promise at READ COMMITTED.
+// A holder whose lease has expired read the stock before its transaction began, so no isolation level
+// refuses its write. TestAboveReadCommitted checks this.
 func BrokenBy(e Entry, database string) (promise.Condition, verdict.Verdict) {
 	if v, _ := e.Explored(promise.Explore, database); v != verdict.Holds {
 		return "", ""

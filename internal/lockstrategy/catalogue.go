@@ -46,7 +46,7 @@ func Resolver() func(lock string) string {
 	}
 }
 
-// Missing says why the dependencies d do not meet one of the entry's needs, or returns "".
+// Missing says why the dependencies d do not meet one of the entry's needs. It returns "" if they meet all.
 func (e Entry) Missing(d Deps) string {
 	for _, need := range e.Needs {
 		switch {
@@ -86,8 +86,8 @@ func AllMissing(d Deps) map[string]string {
 	return missing
 }
 
-// Build returns the strategies that can run with d, by name, and the result of AllMissing. The
-// caller must close a strategy that is an io.Closer.
+// Build returns the strategies that can run with d, by name, and the result of AllMissing. The caller must
+// close each strategy that is an io.Closer.
 func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]string) {
 	built, missing = map[string]purchase.Strategy{}, AllMissing(d)
 	for _, e := range All() {
@@ -98,9 +98,9 @@ func Build(d Deps) (built map[string]purchase.Strategy, missing map[string]strin
 	return built, missing
 }
 
-// LockServers returns the lock servers that an engine starts for the named strategies: Redis, and the
-// other servers that these need. With --engine local each server takes seconds to start. Without a
-// name, or with an unknown name such as "all", LockServers returns nil, which means all servers.
+// LockServers returns the lock servers that the named strategies use: Redis, and the other servers that
+// they need. `--engine local` starts only these, since each server takes seconds to start. Without a name,
+// or with an unknown name such as "all", LockServers returns nil, which means all servers.
 func LockServers(strategies ...string) []string {
 	needs := []string{string(NeedsRedis)}
 	for _, name := range strategies {

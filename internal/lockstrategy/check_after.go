@@ -46,7 +46,7 @@ func (s *CheckAfter) Buy(ctx context.Context, o purchase.Order) (receipt purchas
 	return receipt, err
 }
 
-// round tries to sell once. The buyer began to wait at the time start.
+// round tries to sell once. The parameter `start` is the time when the buyer began to wait.
 func (s *CheckAfter) round(ctx context.Context, o purchase.Order, start time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, "check-after", 0, 0)
 	err := purchase.InTx(ctx, s.deps.DB, func(tx *gorm.DB) error {

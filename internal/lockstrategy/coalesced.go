@@ -101,8 +101,8 @@ func (s *Coalesced) serve(g *waiting.Group) {
 	}
 }
 
-// refused halves the group until it finds the order that the database refuses, answers its buyer,
-// and serves the others.
+// refused finds the order that the database refuses: it halves the group until that order is alone. It
+// answers the order's buyer with the error, and serves the others.
 func (s *Coalesced) refused(g *waiting.Group, err error) {
 	members := g.Gather()
 	switch half := len(members) / 2; {
@@ -114,8 +114,7 @@ func (s *Coalesced) refused(g *waiting.Group, err error) {
 	}
 }
 
-// sell locks the row, gathers the buyers that have arrived until then, and sells to them in one
-// transaction.
+// sell locks the row, gathers the buyers that have arrived until then, and sells to them in one transaction.
 func (s *Coalesced) sell(ctx context.Context, g *waiting.Group) (d division, _ error) {
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, g.Product)

@@ -45,7 +45,8 @@ func (s *Conditional) Buy(ctx context.Context, o purchase.Order) (receipt purcha
 	return receipt, err
 }
 
-// takeIfLeft takes the units and inserts the record. The buyer began to wait at the time since.
+// takeIfLeft takes the units and inserts the record. The parameter `since` is the time when the buyer began to
+// wait.
 func takeIfLeft(ctx context.Context, d Deps, o purchase.Order, strategy string, since time.Time) (purchase.Receipt, error) {
 	receipt := purchase.NewReceipt(o, strategy, 0, 0)
 	err := purchase.InTx(ctx, d.DB, func(tx *gorm.DB) error {

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Texts describe a strategy. Each field is an item of the list in the doc comment of the strategy's
-// type.
+// Texts describe a strategy. Each field is an item of the list in the doc comment of the strategy's type.
 type Texts struct {
 	Summary    string `json:"summary"` // the algorithm in a few words, for a table
 	Guarantees string `json:"guarantees"`
@@ -25,7 +24,8 @@ type Texts struct {
 //go:embed catalogue.json
 var catalogueJSON []byte
 
-// described returns the texts of the strategies by name. TestDescribed writes them.
+// described returns the texts of the strategies by name, from catalogue.json. TestDescribed writes that
+// file from the doc comments.
 var described = sync.OnceValue(func() (all map[string]Texts) {
 	if err := json.Unmarshal(catalogueJSON, &all); err != nil {
 		panic("catalogue.json: " + err.Error())

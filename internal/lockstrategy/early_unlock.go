@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// EarlyUnlock frees the lock one statement too early.
+// EarlyUnlock releases the lock before the commit instead of after it.
 //
 //   - Summary: a correct lock, released before the commit
 //   - Guarantees: It guarantees nothing, despite the lock.
@@ -87,8 +87,8 @@ func earlyUnlockEntry() Entry {
 			WaitsFor:  WaitLock,
 			CaughtBy:  map[string]string{"Rush": wantSoldTwice, "TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},
-		// On SQLite, B must read in the 50 us or so between A's unlock and A's commit. One rush
-		// in twenty finds no such buyer and holds.
+		// On SQLite, the strategy breaks only if a buyer reads in the 50 us or so between another buyer's
+		// unlock and commit. One rush (burst of buyers) in twenty has no such buyer and does not break.
 	}.holdsExcept(promise.BreaksFrom(promise.Rush)).withPromiseOn(dialect.SQLite, []promise.Condition{promise.Rush, promise.Units, promise.TwoProducts, promise.Duplicates}, "").
 		withPromiseAboveReadCommitted([]promise.Condition{promise.Rush, promise.Units, promise.TwoProducts}, "") // the database refuses many of the late writes
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Entry is one strategy of the catalogue. shop strategies, the live page, shop verify and
+// An Entry is one strategy of the catalogue. `shop strategies`, the live page, `shop verify` and
 // docs/reference/strategies.md show its contents.
 type Entry struct {
 	Name   string `json:"name"` // also the value in the URL, the name of the file, and the row of a table
@@ -20,23 +20,22 @@ type Entry struct {
 	Needs   []Need          `json:"needs"` // empty, not nil, if the strategy needs nothing
 	Promise promise.Promise `json:"promise"`
 
-	// NoPromise says why the catalogue promises nothing under a condition that affects the
-	// strategy. A run under that condition may or may not show a break.
+	// NoPromise says why the catalogue promises no result under a condition, such as a fault, that affects
+	// the strategy. A run under that condition may or may not show a break.
 	NoPromise map[promise.Condition]string `json:"no_promise,omitempty"`
 
-	// PromiseOn holds the promises that differ on a database, by dialect and condition. "" means
-	// that a run there may or may not show a break.
+	// PromiseOn holds the promises that are different on some databases, by dialect and condition. "" means
+	// no promise: a run there may or may not show a break.
 	PromiseOn map[string]promise.Promise `json:"promise_on,omitempty"`
 
-	// redis is the topology of Redis to which the promises apply; "" means a single server. See
-	// OnRedis.
+	// redis is the topology of Redis to which the promises apply, set by OnRedis; "" means a single server.
 	redis string
 
 	// Scripts describes the Lua scripts that the strategy and its libraries send. The explorer
 	// refuses any other script.
 	Scripts []redisscript.Description `json:"-"`
 
-	// New builds the strategy. The caller must close a strategy that is an io.Closer.
+	// New builds the strategy. The caller must close the strategy if it is an io.Closer.
 	New func(Deps) purchase.Strategy `json:"-"`
 
 	Traits `json:"-"`
@@ -53,8 +52,8 @@ const (
 	throughput   = "throughput"
 )
 
-// A Need is a server that a strategy uses in addition to the database, or an ability of the
-// database itself, see Deps.Lacks.
+// A Need is a server that a strategy uses in addition to the database, or an ability that the database must
+// have, such as SKIP LOCKED.
 type Need string
 
 // The needs, named as on the command line.
@@ -68,18 +67,19 @@ const (
 	NeedsEtcd      Need = deps.Etcd
 )
 
-// Traits describe a strategy to the instruments, in addition to its promise. The zero value suits a
+// Traits describe a strategy to the tools that test it, in addition to its promise. The zero value describes a
 // strategy whose buyers wait for the row in the database.
 type Traits struct {
-	// Aliases are other values of ?lock= for this strategy. Y and N come from the tutorial that
-	// this shop grew from; "" means no lock.
+	// Aliases are other values of the query parameter `lock` for this strategy. Y and N come from the
+	// tutorial that this shop grew from; "" means no lock.
 	Aliases []string
 
-	// Leased: the lock expires by itself. The explorer can then make it expire.
+	// Leased: the lock expires by itself. The explorer, which searches interleavings of buyers, can then
+	// make it expire.
 	Leased bool
 
-	// TimesVotes: the strategy measures by Deps.Now how long it took to get the lock, and gives up a
-	// lock that took longer than a lease lives. So the explorer advances Deps.Now when leases expire.
+	// TimesVotes: the strategy measures with the clock Deps.Now how long it took to get the lock. It gives up a
+	// lock that took longer than a lease lives. So the explorer advances Deps.Now when it makes leases expire.
 	TimesVotes bool
 
 	// Confirms: a lock counts as granted only once Settings.Replicas replicas have it.
@@ -91,17 +91,18 @@ type Traits struct {
 	// Lock is the promise of the lock itself, if WaitsFor is WaitLock.
 	Lock LockPromise
 
-	// WritesLater: a buyer cannot withdraw an admitted order, and a worker writes it to the
-	// database later. A buyer that gives up is answered unknown, and its order may still be sold.
-	// For the explorer, such a buyer has several commands in flight.
+	// WritesLater: a worker writes an admitted order to the database later, and its buyer cannot withdraw
+	// it. A buyer that gives up gets the answer "unknown", and its order may still be sold. For the
+	// explorer, such a buyer has several commands in flight.
 	WritesLater bool
 
-	// InGroups: one transaction sells to all waiting buyers, so a burst needs only a few transactions.
+	// InGroups: one transaction sells to all buyers that wait, so a burst of buyers needs only a few
+	// transactions.
 	InGroups bool
 
-	// MaxUnits and MaxBuyers are limits in the strategy's code: how many units it keeps in rows of
-	// their own, and how many buyers one transaction serves. 0 means no limit. The conformance suite
-	// exceeds them.
+	// MaxUnits and MaxBuyers are limits in the strategy's code: how many units it keeps in rows of their
+	// own, and how many buyers one transaction serves. 0 means no limit. The conformance suite tests the
+	// strategy beyond them.
 	MaxUnits, MaxBuyers int
 
 	// AdmitsFirst: a buyer takes units from a counter before its sale is certain, and returns them
@@ -110,40 +111,38 @@ type Traits struct {
 	// Idempotency-Key while the first one is in progress.
 	AdmitsFirst bool
 
-	// LeftLags: the number left in a receipt may omit sales in progress, so it may be too high but
+	// LeftLags: the stock in a receipt does not subtract all sales in progress, so it may be too high but
 	// never too low. ErrSoldOut is exact.
 	LeftLags bool
 
-	// KeyDecides: the commands of a buyer depend on its key or name. Two buyers that have not
-	// started then differ in more than their names, so the explorer does not treat them as
-	// interchangeable.
+	// KeyDecides: the commands of a buyer depend on its key or name. Two buyers that have not started then
+	// differ in more than their names, so the explorer does not treat them as interchangeable.
 	KeyDecides bool
 
-	// Left reads how many units of a product can still be sold, without a lock. Nil means that
-	// product.amount is that number. Left must be one statement, since a sum of several reads may
-	// never have been the stock. See purchase.Left.
+	// Left reads, without a lock, how many units of a product can still be sold. Nil means that the column
+	// product.amount has that number. Left must be one statement: the sum of several reads may be a number
+	// that the stock never had.
 	//
-	// If the database decides each sale, a strategy that admits buyers through a counter also leaves
-	// Left nil: units that only the counter shows cannot be sold.
+	// A strategy that admits buyers through a counter also leaves Left nil if the database decides each
+	// sale. Units that only the counter shows cannot be sold.
 	Left func(db *gorm.DB, product string) (units int64, _ error)
 
-	// ExploredAs holds the verdicts of explorations where they differ from the promise, see
-	// Entry.Explored.
+	// ExploredAs holds the verdicts of explorations that differ from the promise under the equivalent fault.
 	ExploredAs promise.Promise
 
-	// NotExplored says why verify leaves an exploration out, and how to run it.
+	// NotExplored says why `shop verify` leaves an exploration out, and how to run it.
 	NotExplored map[promise.Condition]string
 
-	// Witnesses are the searches for the witness pages. A page shows the shortest violation of its
-	// search. Nil means the search that follows from the promise, see Entry.WitnessSearches.
+	// Witnesses are the searches for the witness pages. A page shows the shortest violation that its search
+	// finds. Nil means that Entry.WitnessSearches derives the search from the promise.
 	Witnesses []WitnessSearch
 
-	// CaughtBy names the tests of the conformance suite that must catch the strategy, each with a
-	// regular expression for its message. It is empty for a correct strategy.
+	// CaughtBy names the tests of the conformance suite that must fail for this strategy, each with a
+	// regular expression for the failure's message. It is empty for a correct strategy.
 	CaughtBy map[string]string
 }
 
-// A WitnessSearch is a search of shop explore that ends with a violation.
+// A WitnessSearch is a search of `shop explore` that ends with a violation.
 type WitnessSearch struct {
 	Suffix string // follows the strategy's name in the page's file name, if the strategy has several pages
 	Flags  string // flags that follow the strategy's name in the command

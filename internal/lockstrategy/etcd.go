@@ -20,8 +20,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// etcdLock gives each buyer a lease of etcd and a key that lives as long as the lease. The buyer
-// with the oldest key has the lock. The library watches the keys before the buyer's own.
+// etcdLock gives each buyer a lease of etcd and a key that lives as long as the lease. The buyer with the
+// oldest key has the lock. The other buyers' clients watch the keys that are older than their own.
 //
 //   - Summary: lease + concurrency.Mutex
 //   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers get the lock in
@@ -48,11 +48,11 @@ type etcdLock struct {
 	notified waiting.Notified
 }
 
-// etcdWidth is the number of buyers of one process that queue in etcd at once. A Mutex watches from
-// the current revision on. etcd treats such a watch as lagging, and serves lagging watches
-// only every 100 ms. A buyer that reaches the front in between waits for the next time. Sales per
-// second of 200 buyers: 20 with 1 buyer in the queue, 40 with 8, 145 with 32, 145 with 64 (shop rush
-// --engine local --strategy etcd, two cores).
+// etcdWidth is the maximum number of buyers of one process that queue in etcd at once. A Mutex watches from
+// the current revision on. etcd treats such a watch as lagging, and serves lagging watches only every 100
+// ms. So a buyer whose turn comes in between waits for the next 100 ms tick. Sales per second of 200
+// buyers: 20 with 1 buyer in the queue, 40 with 8, 145 with 32, 145 with 64 (shop rush --engine local
+// --strategy etcd, two cores).
 const etcdWidth = 32
 
 func newEtcd(d Deps) purchase.Strategy { return lease.NewLocked(d, "etcd", newEtcdLock(d, "etcd")) }
@@ -62,7 +62,8 @@ func newEtcdLock(d Deps, strategy string) etcdLock {
 	return etcdLock{strategy, d.Etcd, int64(seconds), waiting.NewNotified(etcdWidth)}
 }
 
-// prefix escapes the name, so that the queue of "a" contains no key of "a/b".
+// prefix returns the common start of a product's keys. It quotes the name, so that the queue of the product
+// "a" contains no key of "a/b".
 func (e etcdLock) prefix(product string) string {
 	return "shop/lock/" + e.strategy + "/" + strconv.Quote(product)
 }
@@ -77,8 +78,8 @@ func (e etcdLock) Lock(ctx context.Context, product string) (lease.Lease, error)
 	})
 }
 
-// queue waits in etcd's queue once. It returns waiting.ErrNotInLine if the buyer's key was gone after
-// the wait. After an error it leaves no key behind.
+// queue waits once in etcd's queue, the keys of the product. It returns waiting.ErrNotInLine if the buyer's
+// key was gone after the wait. After an error it leaves no key behind.
 func (e etcdLock) queue(ctx context.Context, product string) (lease.Lease, error) {
 	grant, err := e.client.Grant(ctx, e.ttl)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// etcdFenced takes etcd's lock and uses the create revision of its key as a fencing token. The
-// buyer writes the token into the product's row before it reads, see purchase.Section.SellFenced.
+// etcdFenced takes etcd's lock and uses the create revision of its key as a fencing token: each holder's is
+// higher than all earlier ones. The buyer writes the token into the product's row before it reads.
 //
 //   - Summary: the lock of `etcd`, with the write guarded by the key's create revision as fencing token
 //   - Guarantees: A holder that another buyer has overtaken writes nothing and gets `lock_lost`, however

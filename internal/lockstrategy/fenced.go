@@ -9,16 +9,15 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// fenced takes the lock of `redisson` with a fencing token. The buyer writes the token into the product's
-// row before it reads, see purchase.Section.SellFenced.
+// fenced takes the lock of `redisson` with a fencing token, a number that is higher for each next holder.
+// The buyer writes the token into the product's row before it reads.
 //
 //   - Summary: the lock of `redisson` + a token from the same script, UPDATE ... WHERE fence < ?
 //   - Guarantees: A holder that another buyer has overtaken writes nothing and gets `lock_lost`, however
 //     long it was paused and whatever Redis lost. The lock only saves late holders useless work.
 //   - Breaks when: never; the late holder gets lock_lost
-//   - How it breaks: This is true while all writers of the product use tokens from one source. If Redis
-//     loses the counter, one buyer gets `lock_lost` and raises the counter above the highest token in the
-//     database.
+//   - How it breaks: This is true while all writers of the product use tokens from one source. If Redis loses
+//     the counter, one buyer gets `lock_lost` and raises the counter above the highest token in the database.
 //   - Cost: It costs the same as `redisson`, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing";
 //     org.redisson.RedissonFencedLock

@@ -19,9 +19,8 @@ import (
 // whose time has passed.
 //
 //   - Summary: expiry in the value by the client's clock, taken over with GETSET
-//   - Guarantees: Mutual exclusion per product while the clocks of all clients agree and every critical
-//     section ends within the TTL. If two buyers take over at once, GETSET shows one of them that it came
-//     second.
+//   - Guarantees: Mutual exclusion per product while the clocks of all clients agree and every critical section
+//     ends within the TTL. If two buyers take over at once, GETSET shows one of them that it came second.
 //   - Breaks when: the clocks differ; the section outlasts the TTL; any client sends DEL
 //   - How it breaks: B's clock is ahead by the TTL, and B takes over a lock that A holds. Or the section
 //     outlasts the TTL. If two buyers take over at once, the second also overwrites the expiry of the
@@ -51,8 +50,8 @@ func (s getSet) Take(ctx context.Context, key, _ string) (lease.Lease, error) {
 	return rediskey.Held{Holder: until, Free: func(ctx context.Context) error { return s.redis.Del(ctx, key).Err() }}, nil
 }
 
-// takeOver replaces the time of an expired key. If two buyers do so at once, the second one sees
-// the time that the first one wrote.
+// takeOver replaces the expiry time in an expired key. If two buyers do so at once, the second one sees the
+// time that the first one wrote, and does not get the lock.
 func (s getSet) takeOver(ctx context.Context, key, until string) (taken bool, _ error) {
 	seen, err := s.redis.Get(ctx, key).Result()
 	if errors.Is(err, redis.Nil) {
@@ -84,7 +83,7 @@ func getsetEntry() Entry {
 			Lock:     LockPromise{FreesAnothers: true},
 			CaughtBy: map[string]string{"ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother},
 		},
-	}.holdsExcept(promise.Promise{ // as for a lease, except under clock-jump: the strategy does not use the lock server's clock
+	}.holdsExcept(promise.Promise{ // as for a lease, except under `clock-jump`: the strategy does not use the lock server's clock
 		promise.ClientClock: verdict.Oversold, promise.ShortLease: verdict.Oversold,
 		promise.Pause: verdict.Oversold, promise.SlowSection: verdict.Oversold, promise.Partition: verdict.Oversold,
 		promise.RedisRestart: verdict.Oversold, promise.RedisFailover: verdict.Oversold, promise.PrimaryPartition: verdict.Oversold,

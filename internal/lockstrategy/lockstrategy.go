@@ -17,9 +17,9 @@
 //	onengine/     connects strategies to an engine
 //	lockstrategytest/ the conformance suite
 //
-// A strategy is a purchase.Strategy that gets everything it needs in its constructor. No strategy
-// has package state, so two instances in one process share no more than two processes do. Imports
-// go one way: strategies -> rediskey -> waiting -> lease -> deps.
+// A strategy is a purchase.Strategy that gets everything it needs in its constructor. No strategy uses
+// package variables, so two instances in one process share no more than two processes do. Imports go one
+// way: strategies -> rediskey -> waiting -> lease -> deps.
 package lockstrategy
 
 import (
@@ -27,8 +27,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Aliases of the types that a caller needs to build strategies and to use locks. The subpackages
-// document them.
+// Aliases of the types that a caller needs to build strategies and to use locks. The subpackages document them.
 type (
 	Deps      = deps.Deps
 	Settings  = deps.Settings

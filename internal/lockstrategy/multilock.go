@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// multilock takes redisson's lock on each node, one node after another.
+// multilock takes the lock of the strategy `redisson` on each of several Redis nodes, one node after another.
 //
 //   - Summary: the lock of `redisson` on all nodes
 //   - Guarantees: It gives the same guarantees as `redisson`. The lock also survives the restart of all nodes

@@ -13,11 +13,9 @@ import (
 // mutexLock gives a product to the buyer at the front of its queue.
 //
 //   - Summary: one mutex per product, in memory
-//   - Guarantees: Mutual exclusion per product, within one process. Buyers get the lock in order of
-//     arrival.
+//   - Guarantees: Mutual exclusion per product, within one process. Buyers get the lock in order of arrival.
 //   - Breaks when: a second process sells the product
-//   - How it breaks: A second process has its own mutex, which does not exclude buyers of the first
-//     process.
+//   - How it breaks: A second process has its own mutex, which does not exclude buyers of the first process.
 //   - Cost: It costs almost nothing. It is the first strategy to fail when the shop grows.
 //   - Source: The Go Memory Model, section Locks, https://go.dev/ref/mem#locks
 //   - Notes: It is a semaphore of weight 1 and not a sync.Mutex. A buyer cannot give up waiting for a
@@ -59,5 +57,5 @@ func mutexEntry() Entry {
 			CaughtBy: map[string]string{"TwoProcesses": wantSoldTwiceOrTwoHolders, "MixedUnits": wantSoldTwiceOrTwoHolders},
 		},
 	}.holdsExcept(promise.BreaksFrom(promise.TwoProcesses)).withPromiseOn(dialect.SQLite, []promise.Condition{promise.Duplicates}, "").
-		withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // with one buyer in each process, the database may refuse one buyer
+		withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts}, "") // with two buyers in two processes, the database may refuse one
 }

@@ -28,10 +28,9 @@ import (
 //     writes share a session. When the session ends, the server releases the lock and rolls the transaction
 //     back together, so no holder writes after it has lost the lock.
 //   - Breaks when: never (single server): the lock and the writes end together
-//   - How it breaks: In MySQL the names belong to the server, not to the database. Another Galera node, or
-//     a proxy that spreads statements over connections, does not know the lock. In PostgreSQL a session
-//     lock (pg_advisory_lock) is lost behind a pooler in transaction mode. This strategy uses a transaction
-//     lock.
+//   - How it breaks: In MySQL the names belong to the server, not to the database. Another Galera node, or a
+//     proxy that spreads statements over connections, does not know the lock. In PostgreSQL a session lock
+//     (pg_advisory_lock) is lost behind a pooler in transaction mode. This strategy uses a transaction lock.
 //   - Cost: Each waiting buyer keeps a connection of the pool. The lock takes two round trips, and one in
 //     PostgreSQL.
 //   - Source: MySQL 8.0 Reference Manual, 14.14, "Locking Functions"; MariaDB documentation, GET_LOCK;
@@ -82,7 +81,7 @@ func (s *NamedLock) inTransaction(ctx context.Context, o purchase.Order, start t
 		waited := s.deps.Now().Sub(start)
 		event.Kind = deps.Acquired
 		s.deps.Report(ctx, event)
-		defer func() { // reported before the COMMIT, since another buyer may hold the lock right after it
+		defer func() { // reported before the COMMIT, since another buyer may hold the lock right after the COMMIT
 			event.Kind = deps.Released
 			s.deps.Report(ctx, event)
 		}()
@@ -153,8 +152,8 @@ func namedLockEntry() Entry {
 		New:   func(d Deps) purchase.Strategy { return NewNamedLock(d) },
 		Traits: Traits{
 			WaitsFor: WaitLock,
-			// The server releases the lock with the connection, before the shop notices the lost
-			// connection.
+			// When a connection is lost, the server releases the lock before the shop notices the loss. The
+			// next buyer may then hold it while the first one still runs.
 			Lock: LockPromise{SharedUnder: []promise.Condition{promise.CommitAnswerLost}},
 		},
 	}.holds().withPromiseAboveReadCommitted(promise.Played(), verdict.Holds)

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// None runs the naive section without a lock.
+// None runs the naive critical section (read the stock, check it, write it) without a lock.
 //
 //   - Summary: read, compute, write; no lock
 //   - Guarantees: It guarantees nothing.

@@ -16,7 +16,8 @@ import (
 
 var errStale = fmt.Errorf("%w: the product has a newer version", purchase.ErrBusy)
 
-// Optimistic retries until Settings.Wait is over.
+// Optimistic writes only if the row's version is still the one that it read, and retries until
+// Settings.Wait is over.
 //
 //   - Summary: UPDATE ... WHERE version = ?, bounded retry with jitter
 //   - Guarantees: A write takes effect only if no other buyer has changed the stock since it was read.

@@ -12,18 +12,19 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Affects reports whether a condition of promise.Played affects a strategy with these needs.
+// Affects reports whether a condition, such as a fault in a server, affects a strategy with these needs.
 func Affects(c promise.Condition, needs []Need) bool {
 	servers := promise.Struck(c)
 	return servers == nil || slices.ContainsFunc(needs, func(n Need) bool { return slices.Contains(servers, string(n)) })
 }
 
-// holds returns the entry with the promise to hold under each condition that affects it.
+// holds returns the entry with the promise that the strategy holds (keeps the stock right) under each
+// condition that affects it.
 func (e Entry) holds() Entry { return e.holdsExcept(nil) }
 
-// holdsExcept promises the verdicts in the parameter `breaks`, and "holds" under every other condition
-// that affects the entry. The verdict "" means no promise. Every promise was measured with shop
-// verify --engine local, and the matrix records the results.
+// holdsExcept promises the verdicts in the parameter `breaks`, and "holds" under every other condition that
+// affects the entry. The verdict "" means no promise. Every promise was measured with `shop verify --engine
+// local`.
 func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	if e.Needs == nil {
 		e.Needs = []Need{}
@@ -44,7 +45,7 @@ func (e Entry) holdsExcept(breaks promise.Promise) Entry {
 	return e
 }
 
-// atBest returns v or, under a condition that breaks every strategy, the verdict Lost.
+// atBest returns v. Under a condition that breaks every strategy, it returns Lost instead, unless v is "".
 func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
 	if promise.BreaksAll(c) && v != "" {
 		return verdict.Lost
@@ -52,8 +53,8 @@ func atBest(c promise.Condition, v verdict.Verdict) verdict.Verdict {
 	return v
 }
 
-// withPromiseOn promises v on a database under the conditions that affect the entry; "" means no
-// promise.
+// withPromiseOn promises the verdict v on a database under those of the conditions that affect the entry;
+// "" means no promise.
 func (e Entry) withPromiseOn(database string, conditions []promise.Condition, v verdict.Verdict) Entry {
 	differs := promise.Promise{}
 	maps.Copy(differs, e.PromiseOn[database])
@@ -71,22 +72,22 @@ func (e Entry) withPromiseOn(database string, conditions []promise.Condition, v 
 	return e
 }
 
-// withPromiseAboveReadCommitted promises v where the database refuses a stale write with 40001:
-// PostgreSQL at REPEATABLE READ and SERIALIZABLE.
+// withPromiseAboveReadCommitted promises the verdict v for PostgreSQL at REPEATABLE READ and SERIALIZABLE,
+// which refuses a stale write with error 40001.
 func (e Entry) withPromiseAboveReadCommitted(conditions []promise.Condition, v verdict.Verdict) Entry {
 	return e.withPromiseOn(dialect.PostgresRepeatableRead, conditions, v).withPromiseOn(dialect.PostgresSerializable, conditions, v)
 }
 
-// leaseBreaks returns the promise of a lease that is not renewed: it breaks if it expires before
-// its holder notices, or if Redis loses it.
+// leaseBreaks returns the verdicts promised for a lease that is not renewed. The strategy breaks if the lease
+// expires before its holder notices, or if Redis loses the lease.
 func leaseBreaks() promise.Promise {
 	p := renewedLeaseBreaks()
 	p[promise.SlowSection], p[promise.ShortLease], p[promise.Partition] = verdict.Oversold, verdict.Oversold, verdict.Oversold
 	return p
 }
 
-// renewedLeaseBreaks returns the promise of a lease that its process renews. If a renewal fails, the
-// process gives the lease up before it expires.
+// renewedLeaseBreaks returns the verdicts promised for a lease that its process renews. If a renewal fails, the
+// process gives the lease up before the lease expires.
 func renewedLeaseBreaks() promise.Promise {
 	return promise.Promise{
 		promise.Pause: verdict.Oversold, promise.RedisRestart: verdict.Oversold,
@@ -94,15 +95,15 @@ func renewedLeaseBreaks() promise.Promise {
 	}
 }
 
-// OnRedis returns the entry with its promises for a topology of Redis, as package topology names
-// it.
+// OnRedis returns the entry with its promises for a topology of Redis, such as a cluster. Package topology
+// has the names.
 func (e Entry) OnRedis(kind string) Entry {
 	e.redis = kind
 	return e
 }
 
-// Confirmed returns the entry with its promises for a lock that counts only after replicas have
-// stored it. An elected replica then has the lock too.
+// Confirmed returns the entry with its promises for a lock that counts only after replicas have stored it.
+// A replica that is elected after a failover then has the lock too.
 func (e Entry) Confirmed() Entry {
 	if e.Confirms {
 		e.Promise = maps.Clone(e.Promise)
@@ -112,9 +113,8 @@ func (e Entry) Confirmed() Entry {
 	return e
 }
 
-// Promised returns the verdict that is promised under a condition on a database, as
-// engine.Engine.Database names it; "" means no promise. A new entry without any promise is expected
-// to hold.
+// Promised returns the verdict that is promised under a condition on a database (a name as in
+// engine.Engine.Database); "" means no promise. A new entry without any promise is expected to hold.
 func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 	if e.Promise == nil {
 		return verdict.Holds
@@ -132,7 +132,7 @@ func (e Entry) Promised(c promise.Condition, database string) verdict.Verdict {
 		return v
 	}
 	if dialect.LevelNamed(database).RefusesStale && !slices.Contains(promise.Crowds(), c) {
-		return "" // no run has measured the faults at this isolation level
+		return "" // no run has injected faults at this isolation level
 	}
 	return e.Promise[c]
 }
@@ -144,8 +144,8 @@ func (e Entry) RestocksAnytime(database string) bool {
 	return !slices.ContainsFunc(e.Needs, isServer) && e.Promised(promise.TwoProcesses, database) == verdict.Holds
 }
 
-// LackedOn says why the database does not meet one of the strategy's needs, judged by the
-// database's name alone. It returns "" if the database meets all needs.
+// LackedOn says why the database does not meet one of the strategy's needs. It goes by the database's name
+// alone. It returns "" if the database meets all needs.
 func (e Entry) LackedOn(database string) string {
 	lacks := dialect.Lacks(database)
 	for _, need := range e.Needs {
@@ -171,13 +171,13 @@ func (e Entry) WhyNoPromise(c promise.Condition, database string) string {
 	return "no run at this isolation level exists"
 }
 
-// Explored returns the verdict that an exploration of two buyers and one unit must reach on a
-// database, and whether that exploration is possible. "" means that the catalogue promises nothing.
-// If a strategy breaks without any event, it is not explored with events.
+// Explored returns the verdict that an exploration must reach on a database, and whether that exploration
+// is possible. An exploration searches the interleavings of two buyers and one unit. "" means that the
+// catalogue promises nothing. A strategy that breaks without any event is not explored with events.
 //
-// The verdict follows from the promise under an equivalent fault: two processes, a pause longer
-// than the lease, a crash of the holder, a Redis that restarts empty. A fault hits a holder inside
-// its section, but an explorer event may come at any step. Where that makes a difference,
+// The verdict follows from the promise under an equivalent condition. The conditions are two processes, a pause
+// longer than the lease, a crash of the holder, and a Redis that restarts empty. A fault hits a holder inside
+// its critical section, but an explorer's event may come at any step. If that makes a difference,
 // Traits.ExploredAs has the verdict.
 func (e Entry) Explored(c promise.Condition, database string) (expected verdict.Verdict, possible bool) {
 	if slices.Contains(e.Needs, NeedsZookeeper) || slices.Contains(e.Needs, NeedsEtcd) {
@@ -208,10 +208,10 @@ func (e Entry) Explored(c promise.Condition, database string) (expected verdict.
 	return "", false
 }
 
-// WitnessSearches returns the searches whose witnesses the documentation shows: Traits.Witnesses
-// or, if that is nil, the first search that is promised to find a violation. It tries in this order: no
-// event, a crash, an expired lease, a Redis that loses its keys. The result is empty if no exploration
-// is promised to break the strategy.
+// WitnessSearches returns the searches whose witnesses (violations) the documentation shows. These are
+// Traits.Witnesses or, if that is nil, the first search that is promised to find a violation. It tries in this
+// order: no event, a crash, an expired lease, a Redis that loses its keys. The result is empty if no
+// exploration is promised to break the strategy.
 func (e Entry) WitnessSearches() []WitnessSearch {
 	if e.Witnesses != nil {
 		return e.Witnesses
@@ -236,7 +236,7 @@ func (e Entry) WitnessSearches() []WitnessSearch {
 	return nil
 }
 
-// exploredBreaks reports whether the exploration must find a violation.
+// exploredBreaks reports whether the catalogue promises that the exploration finds a violation.
 func exploredBreaks(e Entry, c promise.Condition, database string) bool {
 	v, possible := e.Explored(c, database)
 	return possible && v != "" && v != verdict.Holds

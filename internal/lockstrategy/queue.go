@@ -79,7 +79,7 @@ func (s *Queue) join(b *queued) {
 	}
 }
 
-// leave removes the buyer from the queue. It returns false if the goroutine has already taken the
+// leave removes the buyer from the queue. It returns false if the selling goroutine has already taken the
 // buyer.
 func (s *Queue) leave(b *queued) bool {
 	s.mu.Lock()
@@ -109,8 +109,7 @@ func (s *Queue) sell(name string) {
 	}
 }
 
-// next removes the first buyer from the queue. If the queue is empty, it deletes the queue and
-// returns nil.
+// next removes the first buyer from the queue. If the queue is empty, it deletes the queue and returns nil.
 func (s *Queue) next(name string) *queued {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +129,6 @@ func queueEntry() Entry {
 		Traits: Traits{
 			WaitsFor: WaitWorker,
 		},
-		// Two processes write concurrently, and PostgreSQL refuses the second of two conflicting
-		// writes.
+		// Two processes write concurrently, and PostgreSQL refuses the second of two conflicting writes.
 	}.holds().withPromiseAboveReadCommitted([]promise.Condition{promise.TwoProducts, promise.TwoProcesses}, "")
 }

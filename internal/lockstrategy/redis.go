@@ -13,8 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// redisLock stores a token in a key with a TTL, and deletes the key by a script that compares
-// the token first.
+// redisLock stores a token in a key with a TTL, and deletes the key by a script that compares the token first.
 //
 //	                                     lease.Locked       locks, sells, unlocks
 //	                                     waiting.Polling    one buyer of the process asks again and again
@@ -44,7 +43,7 @@ type redisLock struct {
 
 func newRedis(d Deps) purchase.Strategy { return rediskey.NewLocked(d, "redis", newRedisLock(d)) }
 
-// NewRedisLocker returns the lock of `redis` alone, without a section.
+// NewRedisLocker returns the lock of `redis` alone, without the code that sells.
 func NewRedisLocker(d Deps) Locker { return rediskey.NewLocker(d, "redis", newRedisLock(d)) }
 
 func newRedisLock(d Deps) rediskey.Lock {

@@ -20,11 +20,13 @@ import (
 // by chance.
 const byChance = "after a COMMIT with an unknown outcome the unit is not returned to the counter; whether such a COMMIT was in progress is chance"
 
-// twoCounters says why the catalogue promises nothing when a replica becomes primary beside the old primary.
+// twoCounters says why the catalogue promises nothing when a Redis replica is elected while the old primary
+// still runs.
 const twoCounters = "each side of the partition has a counter; whether the elected replica had counted the last sales of the old primary is chance"
 
-// A redisCounter is a copy of each product's stock in Redis. A strategy admits a buyer there, and the
-// counter then writes the sale to the database, which does not check it. It is safe for concurrent use.
+// A redisCounter keeps a copy of each product's stock in Redis. A strategy takes a buyer's units from this
+// copy. redisCounter then writes the sale to the database, which does not check the stock. It is safe for
+// concurrent use.
 type redisCounter struct {
 	deps    Deps
 	name    string // the strategy's name
@@ -39,8 +41,8 @@ func (c redisCounter) key(product string) string {
 	return "shop:stock:" + c.name + ":{" + product + "}"
 }
 
-// sell calls the function admit, which takes the buyer's units from the counter and returns the new
-// value. Then it sells to the buyer. If that fails, it returns the units to the counter.
+// sell calls the function `admit`, which takes the buyer's units from the counter and returns the new
+// value. Then sell writes the sale. If that fails, it returns the units to the counter.
 func (c redisCounter) sell(ctx context.Context, o purchase.Order, admit func(context.Context, purchase.Order) (left int64, _ error)) (_ purchase.Receipt, err error) {
 	if err := o.Check(); err != nil { // the counter would accept an invalid amount
 		return purchase.Receipt{}, err
@@ -102,7 +104,7 @@ func (c redisCounter) readOrLoad(ctx context.Context, product string) (units int
 	return units, err
 }
 
-// rest returns the stock after the order, or ErrSoldOut.
+// rest returns the stock that remains after the order, or ErrSoldOut if there are too few units.
 func rest(units int64, o purchase.Order) (left int64, _ error) {
 	return units - o.Amount, purchase.Check(product.Product{Amount: units}, o)
 }
@@ -121,7 +123,7 @@ func (c redisCounter) Reset(ctx context.Context, product string) error {
 
 func (c redisCounter) KeepsStock() {}
 
-// admitsRightly adds the promise of a counter that admits no more buyers than it had units.
+// admitsRightly adds the promises of a strategy whose counter admits no more buyers than it had units.
 func (e Entry) admitsRightly() Entry {
 	e.NoPromise = map[promise.Condition]string{
 		promise.DBFailover: byChance, promise.PoolerRestart: byChance, promise.PrimaryPartition: twoCounters,
@@ -132,7 +134,7 @@ func (e Entry) admitsRightly() Entry {
 		promise.Crash:            verdict.Leaked,
 		promise.RedisRestart:     verdict.Oversold,
 		promise.RedisFailover:    verdict.Oversold,
-		promise.DBKill:           verdict.Leaked, // units whose COMMIT has an unknown fate are not put back
+		promise.DBKill:           verdict.Leaked, // units whose COMMIT has an unknown outcome are not put back
 		promise.DBFailover:       "",
 		promise.PoolerRestart:    "",
 		promise.PrimaryPartition: "",

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// RedisDecr keeps a copy of the stock in Redis.
+// RedisDecr keeps a copy of the stock in Redis and takes a buyer's units there with one DECRBY.
 //
 //   - Summary: DECR in Redis admits a buyer; then insert + unconditional update; INCR if there is no sale
 //   - Guarantees: The counter admits no more buyers than it had units, while Redis keeps the counter and no
@@ -37,7 +37,7 @@ func (s *RedisDecr) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt
 	return s.sell(ctx, o, s.admit)
 }
 
-// admit takes the units from the counter. Redis may lose the counter between the two commands.
+// admit takes the units from the counter. Between its two commands, Redis may lose the counter.
 func (s *RedisDecr) admit(ctx context.Context, o purchase.Order) (left int64, _ error) {
 	if _, err := s.readOrLoad(ctx, o.Product); err != nil {
 		return 0, err
@@ -59,8 +59,8 @@ func redisDecrEntry() Entry {
 		New:   func(d Deps) purchase.Strategy { return NewRedisDecr(d) },
 		Traits: Traits{
 			Witnesses: []WitnessSearch{{Flags: "--events crash --bound 1"}, {Suffix: "-forget", Flags: "--events forget --bound 1"}},
-			// In an exploration, the loss of the counter may come between the first two
-			// commands. The counter then refuses every buyer.
+			// In an exploration (a search of all interleavings), Redis may lose the counter between a
+			// buyer's first two commands. The counter then refuses every buyer.
 			ExploredAs: promise.Promise{promise.ExploreForget: verdict.Leaked},
 		},
 	}.admitsRightly()

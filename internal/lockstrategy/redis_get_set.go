@@ -32,8 +32,8 @@ func (s *RedisGetSet) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 	return s.sell(ctx, o, s.admit)
 }
 
-// admit writes a stock computed from its read. In between, another buyer may have changed the
-// counter.
+// admit writes a stock that it computes from the counter's value. Another buyer may change the counter
+// between this read and the write.
 func (s *RedisGetSet) admit(ctx context.Context, o purchase.Order) (left int64, _ error) {
 	units, err := s.readOrLoad(ctx, o.Product)
 	if err != nil {

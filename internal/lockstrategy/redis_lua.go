@@ -27,15 +27,15 @@ var (
 
 const redisLua = "redis-lua"
 
-// RedisLua admits in Redis; its Mover writes to the database.
+// RedisLua admits buyers by a script in Redis. Its Mover, a background worker, writes the admitted orders
+// to the database.
 //
 //   - Summary: Lua check-and-decrement + stream entry in one script; a worker writes to SQL in batches,
 //     idempotent by entry id, and the database decides
-//   - Guarantees: The database decides each sale, under the row's lock, and never sells more than the
-//     stock. Each order is written once: the product's row stores the id of the last entry that was
-//     written, and the order's key is unique. The buyer is answered "sold" when the record is durable.
-//     Orders in the stream survive a restart of the shop, of the database, and of Redis with its
-//     append-only file.
+//   - Guarantees: The database decides each sale, under the row's lock, and never sells more than the stock.
+//     Each order is written once: the product's row stores the id of the last entry that was written, and the
+//     order's key is unique. The buyer is answered "sold" when the record is durable. Orders in the stream
+//     survive a restart of the shop, of the database, and of Redis with its append-only file.
 //   - Breaks when: never; if Redis loses the stream, buyers in progress are answered "unknown"
 //   - How it breaks: After a loss of the stream, the next buyer loads the stock again. The stock
 //     in Redis may also be wrong, for example after a failover. If it is too high, the first order that the
@@ -63,9 +63,8 @@ func NewRedisLua(d Deps) *RedisLua {
 	}
 }
 
-// Buy implements purchase.Strategy. It returns ErrUnknownOutcome if the order was or may have been
-// admitted and its record did not appear in time. The error names the key with which the buyer can
-// ask again.
+// Buy implements purchase.Strategy. It returns ErrUnknownOutcome if the order may have been admitted and its
+// record did not appear in time. The error names the Idempotency-Key with which the buyer can ask again.
 func (s *RedisLua) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, error) {
 	if err := o.Check(); err != nil { // an invalid order in the stream would make every batch fail
 		return purchase.Receipt{}, err
@@ -124,8 +123,8 @@ func (s *RedisLua) enter(ctx context.Context, o purchase.Order, called time.Time
 	}
 }
 
-// loadStock copies the stock from the database to Redis if Redis has none or, with "raise" as the
-// parameter `how`, a lower one. It reports whether it wrote the stock.
+// loadStock copies the stock from the database to Redis if Redis has none. If the parameter `how` is
+// "raise", it also replaces a lower stock in Redis. It reports whether it wrote the stock.
 func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error) {
 	p, err := product.ByName(s.deps.DB.WithContext(ctx), name)
 	if err != nil {
@@ -135,10 +134,10 @@ func (s *RedisLua) loadStock(ctx context.Context, name, how string) (bool, error
 	return loaded, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// raiseStock copies the stock from the database if Redis has fewer units, at most once a second. It
-// reports whether Redis has more units now. Redis has too few if it has restarted with data from
-// before a restock, or if a buyer of another process has loaded a stock that it had read before the
-// restock.
+// raiseStock copies the stock from the database if Redis has fewer units, at most once a second. raiseStock
+// reports whether Redis has more units now. Redis has too few if it has restarted with data from before a
+// restock. The same happens if a buyer of another process reads the stock before a restock and loads it
+// afterwards.
 func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	s.mu.Lock()
 	now := s.deps.Now()
@@ -154,7 +153,7 @@ func (s *RedisLua) raiseStock(ctx context.Context, product string) bool {
 	return err == nil && raised // without a database, Redis decides
 }
 
-// neverSent reports whether the admission certainly wrote nothing.
+// neverSent reports whether err proves that the admission wrote nothing to Redis.
 func neverSent(err error) bool {
 	var network *net.OpError
 	var refused redis.Error // the server's own error reply
@@ -163,11 +162,11 @@ func neverSent(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Reset is purchase.Resetter.Reset: the next buyer loads the stock again. Reset waits for the
-// batches of this process.
+// Reset implements purchase.Resetter: the next buyer loads the stock again. Reset waits for the batches
+// that this process is writing to the database.
 func (s *RedisLua) Reset(ctx context.Context, product string) error { return s.Forget(ctx, product) }
 
-// KeepsStock implements purchase.StockKeeper.
+// KeepsStock implements purchase.StockKeeper, the mark of a strategy that keeps a copy of the stock.
 func (s *RedisLua) KeepsStock() {}
 
 func redisLuaEntry() Entry {

@@ -52,8 +52,8 @@ func (s *RedisWatch) admit(ctx context.Context, o purchase.Order) (left int64, e
 	return left, err
 }
 
-// round takes the units from the counter, or returns errChanged. It copies the stock outside the WATCH:
-// a write to the watched key would make EXEC fail.
+// round takes the units from the counter, or returns errChanged if another buyer has changed the counter. It
+// copies the stock outside the WATCH: a write to the watched key would make EXEC fail.
 func (s *RedisWatch) round(ctx context.Context, o purchase.Order) (left int64, _ error) {
 	for {
 		found := false

@@ -8,9 +8,9 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// redisson takes a lock that is a hash of holders. The command that releases the lock hands it to
-// the next buyer of the process, or wakes the other processes by a message. The lock is renewed
-// while its process runs. Package rlock has the algorithm.
+// redisson takes a lock of package rlock, which stores the holder in a Redis hash. The command that
+// releases the lock hands it to the next buyer of the process, or wakes the other processes by a message.
+// The lock is renewed while its process runs.
 //
 //   - Summary: Redisson's lock: reentrant hash, watchdog, pub/sub wake-up
 //   - Guarantees: It gives the same guarantees as `watchdog`. Within a process, buyers get the lock in

@@ -49,7 +49,7 @@ func newRedlock(d Deps) purchase.Strategy {
 
 func redlockKey(product string) string { return "shop:lock:redlock:{" + product + "}" }
 
-// Try implements waiting.Trier. It ends with redsync's own timeout, not with ctx: a buyer that left
+// Try implements waiting.Trier. It ends with redsync's own timeout, not with ctx. Otherwise a buyer that left
 // between two nodes would leave its key on some of them.
 func (r redlock) Try(ctx context.Context, product string) (lease.Lease, error) {
 	mutex := redsync.New(r.pools...).NewMutex(redlockKey(product), redsync.WithExpiry(r.ttl))

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Breaks returns the conditions that break the strategy on a database, in display order. It leaves
-// out conditions that break every strategy. The parameter `database` is a name as in
+// Breaks returns the conditions, such as faults, that break the strategy on a database, in display order.
+// It leaves out conditions that break every strategy. The parameter `database` is a name as in
 // engine.Engine.Database.
 func (e Entry) Breaks(database string) (breaks []promise.Condition) {
 	for _, c := range promise.Played() {

@@ -10,7 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Serializable retries until Settings.Wait is over.
+// Serializable runs each sale in a transaction at SERIALIZABLE. If the database refuses it, the strategy
+// retries until Settings.Wait is over.
 //
 //   - Summary: the statements of `none` at SERIALIZABLE, retried after error 1213 or 40001
 //   - Guarantees: The result is the same as if the sales were made one after another.
@@ -22,8 +23,7 @@ import (
 //   - Source: MySQL 8.0 Reference Manual, 17.7.2.1, "Transaction Isolation Levels", SERIALIZABLE; 17.7.5.3, "How
 //     to Minimize and Handle Deadlocks" ("always be prepared to re-issue a transaction"); Ports and Grittner,
 //     "Serializable Snapshot Isolation in PostgreSQL", VLDB 2012; PostgreSQL 15 manual, 13.2.3
-//   - Notes: SQLite's transactions are already serializable. There the strategy does the same as
-//     `transaction`.
+//   - Notes: SQLite's transactions are already serializable. There the strategy does the same as `transaction`.
 type Serializable struct {
 	deps    Deps
 	retrier waiting.Retrier

@@ -54,8 +54,8 @@ func setnxExpireEntry() Entry {
 			Leased:   true,
 			WaitsFor: WaitLock,
 			Lock:     LockPromise{FreesAnothers: true},
-			// In an exploration, the crash may come between the two commands, before there is a
-			// TTL. The fault crash, in contrast, hits a holder inside its section.
+			// In an exploration (a search of all interleavings), the crash may come between the two commands,
+			// before there is a TTL. The fault `crash`, in contrast, hits a holder inside its critical section.
 			ExploredAs: promise.Promise{promise.ExploreCrash: verdict.Stalled},
 			CaughtBy: map[string]string{
 				"HolderCrash": wantLockedForEver, "ExpiredLease": wantTwoHolders, "LostLease": wantFreedAnother, "ReleaseRace": wantFreedAnother,

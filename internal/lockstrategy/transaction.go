@@ -49,8 +49,8 @@ func (s *Transaction) Buy(ctx context.Context, o purchase.Order) (purchase.Recei
 	return readAndWrite(ctx, s.deps, s.retrier, s.section, o, nil)
 }
 
-// readAndWrite runs the naive section with its read inside the transaction. It starts again when
-// the database refuses the transaction in favor of another buyer.
+// readAndWrite runs the naive critical section (read the stock, check it, write it) with its read inside
+// the transaction. It starts again when the database refuses the transaction in favor of another buyer.
 func readAndWrite(
 	ctx context.Context, d Deps, r waiting.Retrier, s purchase.Section, o purchase.Order, options *sql.TxOptions,
 ) (receipt purchase.Receipt, err error) {

@@ -19,8 +19,8 @@ import (
 // many rows a search reads and a refill inserts, however large the stock is.
 const maxUnitRows = 1000
 
-// withoutGapLocks sets READ COMMITTED. At REPEATABLE READ, InnoDB also locks the gaps between the
-// rows that a buyer reads, and refills insert into these gaps (TestPartsDeadlocks).
+// withoutGapLocks sets READ COMMITTED. At REPEATABLE READ, InnoDB also locks the gaps between the rows that a
+// buyer reads, and refills of the pool would insert into these gaps (TestPartsDeadlocks).
 var withoutGapLocks = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // UnitRows sells rows of one unit each.
@@ -97,12 +97,12 @@ func (s *UnitRows) take(ctx context.Context, o purchase.Order, since time.Time) 
 	return receipt, err
 }
 
-// refill sells from the product's row and moves units from there into the pool. If the row has too
-// few units, it waits for the rows of all other buyers and collects the remaining units in the
+// refill sells from the product's own row and moves units from there into the pool of rows with one unit each.
+// If that row has too few units, refill waits for the pool's locked rows and moves all remaining units into the
 // product's row.
 //
-// It locks the product's row first, as a restock does, and the function take waits for no lock. So
-// there is no deadlock.
+// It locks the product's row first, as a restock does, and the function `take` waits for no lock. So there
+// is no deadlock.
 func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time) (receipt purchase.Receipt, _ error) {
 	err := purchase.InLockingTx(ctx, s.deps.DB, func(tx *gorm.DB) error {
 		p, err := product.ForUpdate(tx, o.Product)
@@ -123,8 +123,7 @@ func (s *UnitRows) refill(ctx context.Context, o purchase.Order, since time.Time
 	return receipt, err
 }
 
-// refillPool writes the remaining stock of p: it fills the pool, and puts the rest into the
-// product's row.
+// refillPool writes the remaining stock of p: it fills the pool, and puts the rest into the product's row.
 func refillPool(tx *gorm.DB, p product.Product, left int64) error {
 	units, err := stock.MoreUnits(tx, p.Name, left, maxUnitRows)
 	if err != nil {
@@ -136,9 +135,9 @@ func refillPool(tx *gorm.DB, p product.Product, left int64) error {
 	return stock.AddParts(tx, units)
 }
 
-// collect takes the units of an order from the pool or, if the pool has too few, moves the whole
-// pool into the product's row and takes them there. The caller has locked that row. Another buyer
-// may have refilled the pool while the caller waited for the row.
+// collect takes the units of an order from the pool. If the pool has too few, it moves the whole pool into the
+// product's row and takes the units there. The caller has locked that row. Another buyer may have refilled the
+// pool while the caller waited for the row.
 func (s *UnitRows) collect(ctx context.Context, tx *gorm.DB, p product.Product, o purchase.Order) error {
 	units, err := stock.UnlockedUnits(tx, o.Product, o.Amount)
 	if err == nil && int64(len(units)) == o.Amount {

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/rlock"
 )
 
-// watchdog renews the lock of `redis` while its holder runs.
+// watchdog takes the lock of the strategy `redis` and renews it while its holder runs.
 //
 //   - Summary: the lock of `redis`, renewed every TTL/3
 //   - Guarantees: Mutual exclusion per product while the holder can renew, however long its critical
@@ -57,10 +57,10 @@ type watchdogLease struct {
 	lost    chan struct{} // closed when the lease is known to be lost
 }
 
-// renew extends the lease every third of the TTL. The parameter `held` is the time when the buyer
-// asked for the lock. The lease ends no earlier than one TTL after the last successful request. The
-// holder gives the lease up a tenth of the TTL before that, by its own timer, so a Redis that hangs
-// does not keep the section running.
+// renew extends the lease every third of the TTL. The parameter `held` is the time when the buyer asked for the
+// lock. The lease lasts for at least one TTL from the time when the holder sent its last successful request.
+// The holder gives the lease up a tenth of the TTL before that, by its own timer. So a Redis that hangs does
+// not keep the critical section running.
 func (l *watchdogLease) renew(held time.Time, due <-chan context.Context, timer rlock.Timer) {
 	defer close(l.stopped)
 	defer timer.Stop()

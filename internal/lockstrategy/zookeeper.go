@@ -37,8 +37,7 @@ type zookeeperLock struct {
 	notified waiting.Notified
 }
 
-// newZookeeper returns the strategy. The lease of a crashed holder lives for the timeout of the
-// session.
+// newZookeeper returns the strategy. The lock of a crashed holder is released after the timeout of its session.
 func newZookeeper(d Deps) purchase.Strategy {
 	return lease.NewLocked(d, "zookeeper", newZookeeperLock(d))
 }
@@ -54,7 +53,7 @@ func (z zookeeperLock) Lock(ctx context.Context, product string) (lease.Lease, e
 	})
 }
 
-// queue waits in ZooKeeper's queue once. After an error it leaves no node behind.
+// queue waits once in the product's queue of nodes in ZooKeeper. After an error it leaves no node behind.
 func (z zookeeperLock) queue(ctx context.Context, line zkline.Line) (_ lease.Lease, err error) {
 	place, err := line.Join()
 	defer func() {
@@ -66,7 +65,7 @@ func (z zookeeperLock) queue(ctx context.Context, line zkline.Line) (_ lease.Lea
 		return nil, err
 	}
 	for {
-		lost := z.session.Doubt() // requested before the node is looked up, so no loss after the look-up is missed
+		lost := z.session.Doubt() // requested before the node is looked up, so that a loss after the look-up is noticed
 		ahead, err := place.Ahead()
 		if err != nil {
 			return nil, err

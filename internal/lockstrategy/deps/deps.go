@@ -1,8 +1,9 @@
-// Package deps contains the parts of a lock strategy that its caller supplies: connections, waits and
-// times, an observer, and the hooks by which a scheduler controls time.
+// Package deps contains what the caller of a lock strategy supplies: connections, time limits, an observer
+// of lock events, and hooks. A scheduler that controls time, such as the explorer's, sets the hooks.
 //
-// The package holds no connection of its own and knows no strategy. A strategy gets a Deps in its
-// constructor and uses nothing else. This lets the explorer control the code that the shop runs.
+// The package opens no connection and knows no strategy. A strategy gets a Deps in its constructor and uses
+// nothing else. So the explorer, which searches the interleavings of buyers, can control the code that the
+// shop runs.
 package deps
 
 import (
@@ -30,8 +31,8 @@ type Deps struct {
 	Zookeeper *zookeeper.Session
 	Etcd      *clientv3.Client
 
-	// Lacks maps each need that the database does not meet to the reason. It follows from the server's
-	// answers, not from its name.
+	// Lacks maps each need of a strategy that the database does not meet, such as SKIP LOCKED, to the
+	// reason. The engine asked the server for it and did not go by the server's name.
 	Lacks map[string]string
 
 	// Certifies: the database is a cluster that refuses a COMMIT if another node has committed a
@@ -49,13 +50,13 @@ type Deps struct {
 	// attempt is made; nil means a sleep. Pause returns at once when ctx ends.
 	Pause func(ctx context.Context, d time.Duration)
 
-	// Renewal replaces the timer of a watchdog, for a scheduler that decides when a renewal is
-	// due. Nil means time.AfterFunc. Only the values of ctx, the buyer's context, are used: the
-	// context that renew receives does not end.
+	// Renewal replaces the timer of a watchdog, which renews a lease, for a scheduler that decides when a
+	// renewal is due. Nil means time.AfterFunc. The context that `renew` receives has the values of ctx,
+	// the buyer's context, but does not end.
 	Renewal func(ctx context.Context, d time.Duration, renew func(context.Context)) rlock.Timer
 
-	// Unlock replaces the call of unlock after a buyer's section, for a scheduler that simulates a
-	// forgotten unlock. Nil calls unlock at once.
+	// Unlock replaces the call of `unlock` after a buyer's critical section, for a scheduler that simulates
+	// a forgotten unlock. Nil means that `unlock` is called at once.
 	Unlock func(ctx context.Context, unlock func())
 
 	// Clock replaces the timers of rlock and the timer that limits a release, for a scheduler under
@@ -65,11 +66,11 @@ type Deps struct {
 
 // Settings apply to all strategies.
 type Settings struct {
-	// Wait is how long a buyer waits for its turn before it is answered busy.
+	// Wait is how long a buyer waits for its turn before it gets the answer "busy".
 	Wait time.Duration
-	// LeaseTTL is how long a lock in Redis or etcd lives without renewal. ZooKeeper uses the
-	// timeout of the session in Deps instead. LeaseTTL must be far longer than one section, which
-	// takes about 1 ms on one machine.
+	// LeaseTTL is how long a lock in Redis or etcd lives without renewal. ZooKeeper uses the timeout of the
+	// session in Deps instead. LeaseTTL must be far longer than one critical section, which takes about 1
+	// ms on one machine.
 	LeaseTTL time.Duration
 	// Poll is the mean time between two attempts of the waiter that polls a lock. Only one waiter
 	// per process polls. Each pause is drawn from [Poll/2, Poll*3/2).
@@ -79,9 +80,9 @@ type Settings struct {
 	Replicas int
 }
 
-// ReplicateWithin is how long a strategy waits for the replicas. It gives back a lock that too few
-// replicas have stored by then. The time must be shorter than the read timeout of the Redis client,
-// which would otherwise cut off every WAIT.
+// ReplicateWithin is how long a strategy waits until the replicas have stored a lock. It gives the lock
+// back if too few have by then. The time must be shorter than the read timeout of the Redis client, which
+// would otherwise cut off every WAIT command.
 func (s Settings) ReplicateWithin() time.Duration {
 	return max(min(s.LeaseTTL/10, s.Wait/10, time.Second), 10*time.Millisecond)
 }
@@ -91,9 +92,9 @@ func DefaultSettings() Settings {
 	return Settings{Wait: 5 * time.Second, LeaseTTL: 10 * time.Second, Poll: 2 * time.Millisecond}
 }
 
-// WithWait limits a buy. The context that it returns ends with cause purchase.ErrBusy once
-// Settings.Wait has passed since start, whether the buyer waits for a lock, a connection or a row.
-// Only a COMMIT that was sent may take longer. The result `start` is the time when the buy began.
+// WithWait limits a buy. The result `start` is the time when the buy began. Once Settings.Wait has passed since
+// then, the returned context ends with cause purchase.ErrBusy, even while the buyer waits for a lock, a
+// connection or a row. Only a COMMIT that was sent may take longer.
 func (d Deps) WithWait(ctx context.Context) (_ context.Context, start time.Time, cancel context.CancelFunc) {
 	ctx, cancel = context.WithTimeoutCause(ctx, d.Settings.Wait, purchase.ErrBusy)
 	return ctx, d.Now(), cancel
@@ -111,7 +112,7 @@ func (d Deps) Sleep(ctx context.Context, nap time.Duration) {
 	}
 }
 
-// RenewAfter calls the function renew after the given duration. Each Reset of the returned timer causes
+// RenewAfter calls the function `renew` after the given duration. Each Reset of the returned timer causes
 // another call.
 func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(context.Context)) rlock.Timer {
 	if d.Renewal != nil {
@@ -124,9 +125,9 @@ func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(co
 // give its lock back, although its context has ended.
 const ReleaseTimeout = 2 * time.Second
 
-// Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout, whichever
-// is longer, and not with the buyer's context. Without a release, no buyer could get the lock for the rest of
-// its TTL.
+// Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout,
+// whichever is longer, and not with the buyer's context. An unreleased lock would block all buyers for the
+// rest of its TTL.
 func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithoutCancel(ctx)
 	limit := max(d.Settings.Wait, ReleaseTimeout)
@@ -141,7 +142,8 @@ func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// InsertAll is purchase.InsertAll, with correct ids on a Galera cluster too.
+// InsertAll inserts the records of several sales like purchase.InsertAll, and also sets correct record ids
+// on a Galera cluster.
 func (d Deps) InsertAll(ctx context.Context, tx *gorm.DB, keys []string, receipts []*purchase.Receipt) error {
 	err := purchase.InsertAll(ctx, tx, keys, d.Now(), receipts)
 	if err == nil && d.Certifies {
@@ -153,7 +155,8 @@ func (d Deps) InsertAll(ctx context.Context, tx *gorm.DB, keys []string, receipt
 // NewKey returns an Idempotency-Key for an order that came without one.
 func NewKey(strategy string) string { return strategy + "-" + strings.ToLower(rand.Text()) }
 
-// Section returns the naive section, which records its sales under a strategy's name.
+// Section returns the naive critical section (read the stock, check it, write it), which records its sales
+// under a strategy's name.
 func (d Deps) Section(strategy string) purchase.Section {
 	return purchase.Section{DB: d.DB, Strategy: strategy, Now: d.Now}
 }

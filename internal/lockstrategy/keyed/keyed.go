@@ -1,5 +1,5 @@
-// Package keyed provides a map that drops an entry when its last user releases it. An entry is, for
-// example, the lock of a product. So a client that invents keys does not fill the memory.
+// Package keyed provides a map that drops an entry when its last user releases it. An entry is, for example,
+// the lock of a product. So a client that invents keys, such as product names, does not fill the memory.
 //
 // It imports only the standard library, because rlock uses it and other programs import rlock.
 package keyed
@@ -21,8 +21,8 @@ type entry[V any] struct {
 	users int
 }
 
-// Use adds a user to the key and returns its value. The function fresh makes the first user's
-// value. Each Use must be followed by one Release.
+// Use adds a user to the key and returns its value. The function `fresh` makes the value for the first user.
+// Each Use must be followed by one Release.
 func (m *Map[K, V]) Use(key K, fresh func() V) V {
 	e := m.entries[key]
 	if e == nil {

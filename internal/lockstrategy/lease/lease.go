@@ -1,11 +1,11 @@
-// Package lease defines a lease, the right to sell a product for a limited time, and runs the naive
-// section under one.
+// Package lease defines a lease, the right to sell a product for a limited time. Under a lease it runs the
+// naive critical section: read the stock, check it, write it.
 //
 //	Locked.Buy: waiting -> Locker.Lock -> acquired -> section -> Release
 //
-// Most lock strategies are a Locked, each with its own Locker. There are two invariants. The lease is
-// released after the commit and never before it, even if the buyer has disconnected. The section's
-// context ends when the lease is known to be lost. Package waiting has the ways to wait for a lock.
+// Most lock strategies are a Locked, each with its own Locker. There are two invariants. The lease is released
+// after the commit and never before it, even if the buyer has disconnected. The critical section's context ends
+// when the lease is known to be lost. Package waiting has the ways to wait for a lock.
 package lease
 
 import (
@@ -23,9 +23,8 @@ import (
 
 // A Locker grants a lease on a product.
 type Locker interface {
-	// Lock waits for the lease. When ctx ends, it returns the cause of ctx, even if the lock's
-	// server was silent. It returns a *purchase.Unavailable if the server refused the command or the
-	// connection broke.
+	// Lock waits for the lease. When ctx ends, it returns the cause of ctx, even if the lock's server was
+	// silent. It returns a *purchase.Unavailable if the server refused the command or the connection broke.
 	Lock(ctx context.Context, product string) (Lease, error)
 }
 
@@ -35,25 +34,23 @@ type Lease interface {
 	// Context returns a child of ctx that ends with cause purchase.ErrLockLost when the lease is
 	// known to be lost. If the lock cannot know that, the child ends with ctx.
 	Context(ctx context.Context) (context.Context, context.CancelFunc)
-	// Token is the lock's name for its holder; "" if the lock gives none.
+	// Token is the text by which the lock identifies its holder; "" if there is none.
 	Token() string
-	// Release gives the lease back. It returns ErrNotHeld if the lease had expired, so that another
-	// buyer may have been in its section.
+	// Release gives the lease back. It returns ErrNotHeld if the lease had expired. Another buyer may then have
+	// been in the critical section at the same time.
 	Release(ctx context.Context) error
 }
 
 // ErrNotHeld means that the buyer no longer held the lease when it released it.
 var ErrNotHeld = errors.New("the lease had expired before its release")
 
-// A Fencer is a Lease with a fencing token: a number greater than that of any earlier lease on the
-// product.
+// A Fencer is a Lease with a fencing token: a number greater than that of any earlier lease on the product.
 type Fencer interface {
 	Lease
 	Fence() int64
 }
 
-// UntilLost implements Lease.Context for a lock that closes the channel lost when the lease is
-// lost.
+// UntilLost implements Lease.Context for a lock that closes the channel `lost` when the lease is lost.
 func UntilLost(ctx context.Context, lost <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	select {
@@ -72,7 +69,7 @@ func UntilLost(ctx context.Context, lost <-chan struct{}) (context.Context, cont
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Locked is a strategy that runs the naive section under a lease.
+// Locked is a strategy that runs the naive critical section under a lease.
 type Locked struct {
 	deps    deps.Deps
 	locker  Locker
@@ -80,7 +77,7 @@ type Locked struct {
 	sell    func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error)
 }
 
-// NewLocked returns the named strategy, which runs the section under a lease of l.
+// NewLocked returns the named strategy, which runs the critical section under a lease of l.
 func NewLocked(d deps.Deps, name string, l Locker) *Locked {
 	s := &Locked{deps: d, locker: l, section: d.Section(name)}
 	s.sell = func(ctx context.Context, _ Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
@@ -89,8 +86,8 @@ func NewLocked(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// NewFenced is NewLocked with a section that the lease's fencing token guards. Every lease of l
-// must be a Fencer.
+// NewFenced does the same as NewLocked, but the database also checks the lease's fencing token at each write.
+// Every lease of l must be a Fencer.
 func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	s := NewLocked(d, name, l)
 	s.sell = func(ctx context.Context, lease Lease, o purchase.Order, waited time.Duration) (purchase.Receipt, error) {
@@ -103,8 +100,8 @@ func NewFenced(d deps.Deps, name string, l Locker) *Locked {
 	return s
 }
 
-// A tokenSource can raise its tokens above a token that the database has seen, after the source has
-// lost its data.
+// A tokenSource is a Locker whose server counts the fencing tokens. After the server has lost its data,
+// RaiseToken makes the next tokens higher than atLeast.
 type tokenSource interface {
 	RaiseToken(ctx context.Context, product string, atLeast int64) error
 }
@@ -163,8 +160,8 @@ func (s *Locked) Buy(ctx context.Context, o purchase.Order) (purchase.Receipt, e
 	return s.sell(ctx, lease, o, waited)
 }
 
-// onLoss calls the function lost when the section's context ends because the lease is lost. The
-// caller must call stop before it ends the section's context in the normal way.
+// onLoss calls the function `lost` when the section's context ends because the lease is lost. The caller
+// must call `stop` before it ends the section's context in the normal way.
 func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), purchase.ErrLockLost) {
@@ -173,10 +170,10 @@ func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 	})
 }
 
-// Unlocks marks a strategy that calls deps.Deps.Unlock.
+// Unlocks does nothing. The method marks a strategy that releases its lock through the hook deps.Deps.Unlock.
 func (s *Locked) Unlocks() {}
 
-// Reset is purchase.Resetter.Reset: it frees the product's lock, for any holder.
+// Reset implements purchase.Resetter: it frees the product's lock, whoever holds it.
 func (s *Locked) Reset(ctx context.Context, product string) error {
 	if r, ok := s.locker.(purchase.Resetter); ok {
 		return r.Reset(ctx, product)

@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// auditor reads the stock and the records of a product from an engine, and checks them. No other
-// code of the suite reads them.
+// auditor reads the stock and the records of a product from an engine (the servers of a test), and checks
+// them. No other code of the suite reads them.
 type auditor struct {
 	engine *engine.Engine
 }
@@ -30,7 +30,7 @@ func (a auditor) mustHaveRecords(tb testing.TB, name string, want int64) {
 	}
 }
 
-// mustBe fails the test unless stock and records of apple equal want.
+// mustBe fails the test unless stock and records of the product "apple" equal `want`.
 func (a auditor) mustBe(tb testing.TB, when string, want audit.Sums) {
 	tb.Helper()
 	expect.Equal(tb, a.audited(tb, "apple"), want, when, "stock and records")

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// waitBound: a buyer that cannot proceed is answered within its wait, and buys nothing.
+// waitBound checks that a buyer that cannot proceed is answered before its time limit ends, and buys nothing.
 func waitBound(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	bound := 200 * time.Millisecond
@@ -48,7 +48,7 @@ func waitBound(tb testing.TB, w *world) {
 		case !errors.Is(err, gaveUp):
 			tb.Errorf("%v, want %v", err, gaveUp)
 		}
-		// The database's own lock timeout is enginetest.Wait and a second.
+		// The database's own lock timeout is one second longer than enginetest.Wait.
 		if took := time.Since(start); took >= enginetest.Wait {
 			tb.Errorf("answered after %s; the wait bound is %s, and this was the database's", took, bound)
 		}
@@ -64,9 +64,9 @@ func waitBound(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", before+sold)
 }
 
-// cancelWhileWaiting: a buyer that disconnects in the queue buys nothing and leaves no gap in the
-// queue. With Traits.WritesLater, an order that was admitted before is still sold, and its buyer is
-// answered unknown.
+// cancelWhileWaiting checks that a buyer that disconnects in the queue buys nothing and does not block the
+// buyers behind it. If the strategy writes admitted orders later (Traits.WritesLater), such an order is
+// still sold, and its buyer gets the answer "unknown".
 func cancelWhileWaiting(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -89,12 +89,12 @@ func cancelWhileWaiting(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 2+admitted(w))
 }
 
-// cancelWhileHolding: a buyer that disconnects inside the section buys nothing. It gives the lock
-// back at once, not after the TTL.
+// cancelWhileHolding checks that a buyer that disconnects inside the critical section buys nothing and
+// gives the lock back at once, not after the TTL.
 //
-// The row stays locked until the buyer has disconnected, so its context has ended before it can
-// write. MySQL's driver notices that, and the buyer returns while the row is still locked. SQLite's
-// busy handler does not: the buyer returns when it gets the file's lock, and then must not commit.
+// The test locks the row until the buyer has disconnected, so the buyer's context ends before it can write.
+// MySQL's driver notices the end, and the buyer returns while the row is still locked. SQLite's busy
+// handler does not notice it: the buyer returns when it gets the file's lock, and then must not commit.
 func cancelWhileHolding(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -126,15 +126,15 @@ func awaitInside(tb testing.TB, w *world, events *events, stuck *stuck) {
 	stuck.waitForVictims(tb, 1)
 }
 
-// mustHaveHungUp fails unless err is the answer for a buyer that disconnected before its sale was
-// written.
+// mustHaveHungUp fails unless err is the answer for a buyer that disconnected before its sale was written.
 func mustHaveHungUp(tb testing.TB, w *world, err error) {
 	tb.Helper()
 	expect.ErrorIs(tb, err, context.Canceled, "hung up")
 	expect.Equal(tb, errors.Is(err, purchase.ErrUnknownOutcome), w.entry.WritesLater, "hung up:", err, "is unknown, which is right only where an admitted order is written later")
 }
 
-// admitted returns the number of sales to a buyer that disconnected after its admission.
+// admitted returns how many sales a buyer has that disconnected after its order was admitted: 1 if the
+// strategy writes orders later, else 0.
 func admitted(w *world) int64 {
 	if w.entry.WritesLater {
 		return 1

@@ -12,15 +12,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// rounds is how often the suite repeats a check that must fail. If the check passes each time, the
-// suite reports an error.
+// rounds is how often the suite repeats a check that must fail for a broken strategy. If the check passes
+// each time, the suite reports an error.
 const rounds = 50
 
-// caughtBy returns the message with which a check must catch the strategy on this database. The
-// parameter `tests` is check.tests.
+// caughtBy returns the message with which a check must fail for the strategy on this database, and whether
+// it must fail. The parameter `tests` is the condition whose promise the check tests.
 func caughtBy(w *world, check string, tests promise.Condition) (reason string, broken bool) {
 	if tests != "" && w.entry.Promised(tests, w.engine.Database) == verdict.Holds {
-		return "", false // it holds on this database
+		return "", false // the strategy is promised to hold on this database, so it must pass
 	}
 	reason, broken = w.entry.CaughtBy[check]
 	return reason, broken

@@ -13,8 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// crowd sends all buyers at once, spread over the instances, and counts the outcomes. The buyers
-// use the amounts in sizes in turn.
+// crowd sends all buyers at once, spread over the given instances of a strategy, and counts the outcomes.
+// The buyers order the amounts in `sizes` in turn.
 func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, sizes []int64) map[purchase.Outcome]int64 {
 	tb.Helper()
 	var (
@@ -40,9 +40,8 @@ func crowd(tb testing.TB, shops []purchase.Strategy, name string, buyers int, si
 	return count
 }
 
-// rush sends a burst of buyers and judges the result as `shop rush` does. The buyers use the
-// amounts in sizes in turn. With several amounts, units may remain; rush then sells these one by
-// one.
+// rush sends a burst of buyers and judges the result as `shop rush` does. The buyers order the amounts in
+// `sizes` in turn. With several amounts, units may remain; rush then sells these one by one.
 func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	const buyers, stocked = 60, 23
 	var shops []purchase.Strategy
@@ -54,7 +53,7 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	count := crowd(tb, shops, "apple", buyers, sizes)
 	w.settle(tb, "apple")
 	denied := count[purchase.SoldOut]
-	if len(sizes) > 1 { // a refusal may be right, or come from a counter that was too low: Traits.AdmitsFirst
+	if len(sizes) > 1 { // a refusal may be right, or come from a counter that was too low for a moment (Traits.AdmitsFirst)
 		denied = w.sellRest(tb, shops[0], stocked, count)
 	}
 	report := w.audited(tb, "apple")
@@ -71,8 +70,8 @@ func rush(tb testing.TB, w *world, instances int, sizes ...int64) {
 	}
 }
 
-// sellRest sells single units until a buyer is refused. The parameter `most` limits the number of buyers. It
-// adds the answers to count, and returns the number of refusals: 0 or 1.
+// sellRest sells single units until a buyer is refused. The parameter `most` limits the number of buyers.
+// sellRest adds the answers to `count`, and returns the number of refusals: 0 or 1.
 func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count map[purchase.Outcome]int64) (denied int64) {
 	tb.Helper()
 	for i := range most {
@@ -85,7 +84,7 @@ func (w *world) sellRest(tb testing.TB, shop purchase.Strategy, most int, count 
 	return 0
 }
 
-// holders counts the buyers inside the section by their lock events.
+// holders counts the buyers inside the critical section by their lock events.
 type holders struct {
 	mu            sync.Mutex
 	now, mostEver int

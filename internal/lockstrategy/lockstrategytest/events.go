@@ -37,8 +37,8 @@ func (e *events) observe(_ context.Context, event lockstrategy.Event) {
 	}
 }
 
-// hold stops the purchaser when it acquires the lock, until the test calls letGo or ends. The test
-// may call letGo twice.
+// hold stops the purchaser when it acquires the lock, until the test calls `letGo` or ends. The test may
+// call `letGo` twice.
 func (e *events) hold(tb testing.TB, purchaser string) (letGo func()) {
 	gate := make(chan struct{})
 	e.mu.Lock()
@@ -77,8 +77,7 @@ func (e *events) had(kind lockstrategy.EventKind) bool {
 	}
 }
 
-// cameIn reports whether buyer-3, which the test stops, got the lock. If it did not, its Buy must
-// return busy.
+// cameIn reports whether buyer-3, which the test stops, got the lock. If it did not, its Buy must return busy.
 func (e *events) cameIn(tb testing.TB, returned <-chan error) bool {
 	tb.Helper()
 	deadline := time.After(stepTimeout)

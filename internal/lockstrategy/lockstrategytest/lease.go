@@ -55,14 +55,14 @@ func expireAllOf(tb testing.TB, node redis.UniversalClient) error {
 	return nil
 }
 
-// forget makes the lock's server lose the lock on apples.
+// forget makes the lock's server lose the lock on the product "apple".
 func forget(tb testing.TB, w *world) {
 	tb.Helper()
 	expect.NoError(tb, w.instance(stepTimeout, nil).(purchase.Resetter).Reset(tb.Context(), "apple"))
 }
 
-// holderCrash: after the holder crashes, its lock is free once the lease has expired. If the
-// strategy sets the TTL with a second command, the holder crashes before that command.
+// holderCrash checks that after the holder crashes, its lock is free once the lease has expired. If the
+// strategy sets the TTL with a second command, the test crashes the holder before that command.
 func holderCrash(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -99,8 +99,8 @@ func holderCrash(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// expiredLease: the lease expires while its holder is inside. Both buyers may then buy the same
-// unit, unless the strategy refuses the late one.
+// expiredLease makes the lease expire while its holder is in the critical section. Both buyers could then
+// buy the same unit, unless the strategy refuses the late one.
 func expiredLease(tb testing.TB, w *world) {
 	events := newEvents()
 	d := onengine.Deps(w.engine)
@@ -135,8 +135,8 @@ func expiredLease(tb testing.TB, w *world) {
 	}
 }
 
-// lostLease: when the lock's server loses the lock, a second buyer enters while the first is
-// inside. The first buyer's release must leave the second buyer's lock alone, and must notice the loss.
+// lostLease makes the lock's server lose the lock, so a second buyer enters while the first is in the critical
+// section. The first buyer's release must not free the second buyer's lock, and must notice the loss.
 func lostLease(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -159,7 +159,7 @@ func lostLease(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// releaseRace: just before the command that frees the lock, another holder takes the lock.
+// releaseRace lets another holder take the lock just before the first holder's command that frees it.
 func releaseRace(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	events := newEvents()
@@ -192,8 +192,7 @@ func releaseRace(tb testing.TB, w *world) {
 	thirdStaysOut(tb, w, events, letSecondGo, second)
 }
 
-// thirdStaysOut fails if a third buyer enters while the test stops the second buyer, which has the
-// lock.
+// thirdStaysOut fails if a third buyer enters while the test stops the second buyer, which has the lock.
 func thirdStaysOut(tb testing.TB, w *world, events *events, letSecondGo func(), second <-chan error) {
 	tb.Helper()
 	ctx, goHome := context.WithCancel(tb.Context())

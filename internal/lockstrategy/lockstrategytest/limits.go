@@ -20,8 +20,9 @@ func lacksLimit(w *world) string {
 	return ""
 }
 
-// beyondLimits: the strategy sells to one more buyer than it serves at once, from more units than it keeps in
-// rows of their own. All buyers wait for the row, so that the strategy finds them together.
+// beyondLimits checks that the strategy sells to one more buyer than one transaction serves, and from more
+// units than it keeps in rows of their own. The test locks the row until all buyers wait, so that the
+// strategy finds them together.
 func beyondLimits(tb testing.TB, w *world) {
 	var waiting atomic.Int64
 	shop := w.instance(crowdWait, func(_ context.Context, e lockstrategy.Event) {

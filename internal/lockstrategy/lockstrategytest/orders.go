@@ -33,8 +33,8 @@ func invalid() map[string]purchase.Order {
 	return wrong
 }
 
-// lacksOrder returns a reason to skip a strategy whose buyers race within one process: the result
-// of one order then shows nothing about the others.
+// lacksOrder returns a reason to skip a strategy that breaks even within one process. Its buyers race, so the
+// result of one order shows nothing about the others.
 func lacksOrder(w *world) string {
 	if _, broken := caughtBy(w, "Rush", promise.Rush); broken {
 		return "it does not keep the buyers of a process apart"
@@ -42,8 +42,8 @@ func lacksOrder(w *world) string {
 	return ""
 }
 
-// badOrderAlone: an order that cannot be sold fails alone. Other orders that wait at the same time,
-// and may share its transaction, are sold.
+// badOrderAlone checks that an order that cannot be sold fails alone. The strategy must sell the other
+// orders that wait at the same time, even if they share its transaction.
 func badOrderAlone(tb testing.TB, w *world) {
 	const good = 3
 	wrong := invalid()
@@ -81,9 +81,8 @@ func badOrderAlone(tb testing.TB, w *world) {
 	w.mustBe(tb, "next to orders that cannot be sold", audit.Sums{Stocked: 2_000, Leftover: 2_000 - 1 - good, Records: 1 + good, UnitsSold: 1 + good})
 }
 
-// keyOfOneOrder: different orders arrive at once under one key, through two processes. The shop
-// sells one of them. Every request of that order gets the same receipt, and all other requests get
-// ErrKeyReused.
+// keyOfOneOrder sends different orders at once under one Idempotency-Key, through two processes. The shop must
+// sell one of them. Every request of that order gets the same receipt, and all other requests get ErrKeyReused.
 func keyOfOneOrder(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 40)
 	shops := w.idempotent()
@@ -113,8 +112,9 @@ func keyOfOneOrder(tb testing.TB, w *world) {
 	w.mustHaveRecords(tb, "apple", 1)
 }
 
-// idempotent returns two processes that look up keys. With Traits.AdmitsFirst both are the same
-// process, since a second one may answer sold out to a repeated order.
+// idempotent returns two processes that look up Idempotency-Keys. If the strategy admits buyers through a
+// counter (Traits.AdmitsFirst), both are the same process, since a second one may answer "sold out" to a
+// repeated order.
 func (w *world) idempotent() (shops [2]*purchase.Idempotent) {
 	for i := range shops {
 		shops[i] = purchase.NewIdempotent(w.instance(crowdWait, nil), w.engine.DB)

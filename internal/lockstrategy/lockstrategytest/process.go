@@ -23,8 +23,7 @@ type process struct {
 	before func(ctx context.Context, command string) // may be nil; called before each command
 }
 
-// deps returns the engine's connections, with separate Redis clients on which p intercepts each
-// command.
+// deps returns the engine's connections, with separate Redis clients on which p intercepts each command.
 func (w *world) deps(tb testing.TB, p *process) lockstrategy.Deps {
 	d := onengine.Deps(w.engine)
 	d.Settings.Wait, d.Settings.LeaseTTL = stepTimeout, longLease

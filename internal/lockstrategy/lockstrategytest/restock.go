@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// restockWithUnitsLeft: a restock removes the remaining units, wherever the strategy keeps them:
-// divided among rows, copied to another server, or in the memory of either process.
+// restockWithUnitsLeft checks that a restock removes the remaining units, wherever the strategy keeps them.
+// They may be in several rows, on another server, or in the memory of one of two processes.
 func restockWithUnitsLeft(tb testing.TB, w *world) {
 	shops := []purchase.Strategy{w.instance(stepTimeout, nil), w.instance(stepTimeout, nil)}
 	w.stock(tb, "apple", 11)
@@ -32,8 +32,8 @@ func restockWithUnitsLeft(tb testing.TB, w *world) {
 	}
 }
 
-// restockWhileHolding: a restock waits for the buyers of its process. All its units are then on
-// sale, whether the buyer inside has bought or has disconnected.
+// restockWhileHolding checks that a restock waits for the buyers of its process. Afterwards all units of
+// the restock are on sale, whether the waiting buyer has bought or has disconnected.
 func restockWhileHolding(tb testing.TB, w *world) {
 	for _, hangsUp := range []bool{false, true} {
 		events := newEvents()
@@ -70,7 +70,8 @@ func restockWhileHolding(tb testing.TB, w *world) {
 	}
 }
 
-// counter returns a purchase.Counter that sells through shop. Restocks wait for its buyers.
+// counter returns a purchase.Counter that sells through the strategy `shop`. A restock waits until its
+// buyers have been served.
 func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	return &purchase.Counter{
 		Strategies: map[string]purchase.Strategy{w.entry.Name: shop}, Wait: stepTimeout, Seats: make(chan struct{}, 8),
@@ -78,7 +79,7 @@ func (w *world) counter(shop purchase.Strategy) *purchase.Counter {
 	}
 }
 
-// A signalEntry closes its channel entered when its only buyer enters Buy.
+// A signalEntry closes its channel `entered` when its only buyer enters Buy.
 type signalEntry struct {
 	purchase.Strategy
 	entered chan struct{}

@@ -26,7 +26,7 @@ func soldOutAtZero(tb testing.TB, w *world) {
 	expect.Equal(tb, w.audited(tb, "apple"), audit.Sums{Stocked: 3, Records: 3, UnitsSold: 3}, "stock and records")
 }
 
-// severalUnits: an order is sold completely or not at all.
+// severalUnits checks that an order is sold completely or not at all.
 func severalUnits(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 10)
 	shop := w.instance(stepTimeout, nil)
@@ -38,7 +38,7 @@ func severalUnits(tb testing.TB, w *world) {
 	expect.Equal(tb, w.audited(tb, "apple"), audit.Sums{Stocked: 10, Records: 4, UnitsSold: 10}, "stock and records")
 }
 
-// productsApart: products do not affect each other, whatever their names.
+// productsApart checks that products do not affect each other, whatever their names.
 func productsApart(tb testing.TB, w *world) {
 	shop := w.instance(crowdWait, nil)
 	names := []string{"apple", "Apple", "pear {x}"}
@@ -61,7 +61,7 @@ func productsApart(tb testing.TB, w *world) {
 	}
 }
 
-// productsDoNotWait: a buyer does not wait for the buyers of another product.
+// productsDoNotWait checks that a buyer does not wait for the buyers of another product.
 func productsDoNotWait(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 5)
 	w.stock(tb, "Apple", 5)
@@ -81,7 +81,7 @@ func productsDoNotWait(tb testing.TB, w *world) {
 	}
 }
 
-// errorInside: after an error inside the section, the strategy gives the lock back.
+// errorInside checks that the strategy gives the lock back after an error inside the critical section.
 func errorInside(tb testing.TB, w *world) {
 	shop := w.instance(stepTimeout, nil)
 	for range 2 {
@@ -93,8 +93,8 @@ func errorInside(tb testing.TB, w *world) {
 	expect.NoError(tb, expect.ErrorOf(shop.Buy(tb.Context(), order("nothing", 1, 1))), "after it was put on sale")
 }
 
-// idempotentRetry: eight requests under one key, through two processes, are one sale and one
-// answer, even for the last unit.
+// idempotentRetry sends eight requests under one Idempotency-Key through two processes. They must result in
+// one sale and one answer, even for the last unit.
 func idempotentRetry(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	shops := w.idempotent()

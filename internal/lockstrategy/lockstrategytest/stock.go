@@ -13,7 +13,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// stockCrash: a buyer crashes after its admission. Its unit is sold, or can still be bought.
+// stockCrash lets a buyer crash after the strategy has admitted it in Redis. Its unit must be sold, or
+// another buyer must be able to buy it.
 func stockCrash(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	dying := &process{}
@@ -63,7 +64,7 @@ func inRedis(tb testing.TB, w *world) string {
 	return stock
 }
 
-// stockForgotten: Redis loses its data while a buyer is between admission and write.
+// stockForgotten makes Redis lose its data after a buyer was admitted there and before its sale is written.
 func stockForgotten(tb testing.TB, w *world) {
 	w.stock(tb, "apple", 1)
 	stuck := w.keepRowLocked(tb, "apple")

@@ -41,7 +41,7 @@ func (w *world) keepRowLocked(tb testing.TB, name string) *stuck {
 }
 
 // waitForVictims returns when n statements wait for the row. It returns at once if the database does not show
-// them: the test must pass wherever the buyer is at that moment.
+// waiting statements. Then the buyers may not have reached the row yet, and the test must pass all the same.
 func (s *stuck) waitForVictims(tb testing.TB, n int) {
 	tb.Helper()
 	if s.dialect.RowWaits == "" {

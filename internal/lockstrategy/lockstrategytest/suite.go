@@ -1,10 +1,10 @@
-// Package lockstrategytest is the test suite for all strategies. Each of its tests states one
-// property of a correct strategy. A broken strategy passes all tests except those that must catch
-// it, and fails these with the message in its entry.
+// Package lockstrategytest is the test suite for all strategies. Each of its tests states one property of a
+// correct strategy. The entry of a broken strategy names the tests that it must fail, with the messages. It
+// must pass all others.
 //
-// The suite runs the shipped code on real connections. No sleep decides a result. To bring a buyer to
-// a certain point, a test locks a row, waits for a lock event of the strategy, or stops the buyer
-// before a Redis command. The test decides when time passes.
+// The suite runs the shipped code on real connections. No sleep decides a result. A test brings a buyer to a
+// certain point: it locks a row, waits for a lock event of the strategy, or stops the buyer before a Redis
+// command. The test decides when time passes.
 package lockstrategytest
 
 import (
@@ -26,15 +26,15 @@ const crowdWait = 2 * time.Minute
 // stepTimeout limits every step that should need almost no time.
 const stepTimeout = time.Minute
 
-// A check fails tb if the strategy is not correct.
+// A check is one test of the suite. It fails if the strategy lacks the property that the check tests.
 type check struct {
 	name string
 	run  func(tb testing.TB, w *world)
-	// lacks says which requirement of the check the strategy or the engine does not meet, or returns
-	// "" if the check applies. If lacks is nil, the check always applies.
+	// lacks says which requirement of the check the strategy or the engine does not meet. It returns "" if the
+	// check applies. If lacks is nil, the check always applies.
 	lacks func(w *world) string
-	// tests is the condition whose promise the check tests, or "". If the strategy is promised to hold
-	// under this condition on the database, the check must pass there.
+	// tests is the condition, such as a fault, whose promise the check tests, or "". If the catalogue
+	// promises that the strategy holds under this condition on the database, the check must pass there.
 	tests promise.Condition
 }
 
@@ -66,13 +66,13 @@ func checks() []check {
 	}
 }
 
-// Exercise runs the suite on one entry. The function open returns servers that belong to the test.
-// All checks share one engine, since each of them restocks its product; a check that must fail gets
-// its own. The checks in entry.CaughtBy must fail as described there, and all others must pass.
-// Exercise skips a check that does not apply, with the reason.
+// Exercise runs the suite on one entry. The function `open` starts servers that belong to the test. All checks
+// share one engine, since each of them restocks its product first. Only a check that must fail gets its own.
+// The checks in entry.CaughtBy must fail as described there, and all others must pass. Exercise skips a check
+// that does not apply, with the reason.
 //
-// Exercise does not look for leaked goroutines, since several entries may run at once. Its caller
-// does, with NoLeaks.
+// Exercise does not look for leaked goroutines, since several entries may run at once. Its caller can do so
+// with NoLeaks.
 func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *engine.Engine) {
 	asked := &world{auditor: auditor{open(t)}, entry: entry} // the argument of each check.lacks
 	t.Cleanup(asked.close)
@@ -107,8 +107,8 @@ func Exercise(t *testing.T, entry lockstrategy.Entry, open func(t *testing.T) *e
 // subtests have ended by then.
 func NoLeaks(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	// After a write that took 15 ms, pgx reads in the background until the connection's next answer. The
-	// connection may be an idle one of the pool.
+	// After a write that took 15 ms, the PostgreSQL driver pgx reads in the background until the connection's
+	// next answer. Such a goroutine may belong to an idle connection of the pool, so it is no leak.
 	reads := goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead")
 	t.Cleanup(func() { goleak.VerifyNone(t, before, reads) })
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// longLease is a TTL that no lease of this suite reaches by itself. redsync gives a node 5 % of the
-// TTL to answer.
+// longLease is a TTL so long that no lease of this suite expires by itself. The library redsync gives a
+// node 5 % of the TTL to answer.
 const longLease = 2 * time.Minute
 
-// world is an engine with the strategy under test.
+// world is the strategy under test with its engine, the servers of the test.
 type world struct {
 	auditor
 	entry lockstrategy.Entry
@@ -29,8 +29,8 @@ type world struct {
 	closers []io.Closer
 }
 
-// instance builds a new instance of the strategy. Two instances share no more than two processes on
-// the same servers do. observe may be nil.
+// instance builds a new instance of the strategy. Two instances share no more than two processes on the
+// same servers do. The parameter `observe` may be nil.
 func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purchase.Strategy {
 	d := onengine.Deps(w.engine)
 	d.Settings.Wait, d.Settings.LeaseTTL = wait, longLease
@@ -38,7 +38,7 @@ func (w *world) instance(wait time.Duration, observe lockstrategy.Observer) purc
 	return w.build(d)
 }
 
-// build returns an instance that ends with the test.
+// build returns an instance that is closed at the end of the test.
 func (w *world) build(d lockstrategy.Deps) purchase.Strategy {
 	s := w.entry.New(d)
 	if c, ok := s.(io.Closer); ok {
@@ -72,7 +72,7 @@ func (w *world) restock(ctx context.Context, shop purchase.Strategy, name string
 	return purchase.Restock(ctx, w.engine.DB, kept, name, units)
 }
 
-// settle writes the orders that the strategy has admitted and not written yet.
+// settle makes the strategy write the orders that it has admitted and not written yet.
 func (w *world) settle(tb testing.TB, name string) {
 	tb.Helper()
 	if d, ok := w.instance(stepTimeout, nil).(interface {
@@ -86,7 +86,7 @@ func order(name string, buyer int, units int64) purchase.Order {
 	return purchase.Order{Product: name, Purchaser: fmt.Sprintf("buyer-%d", buyer), Amount: units}
 }
 
-// buyLater buys one apple in the background. The error arrives when the buy returns.
+// buyLater buys one unit of "apple" in the background. The channel receives the error when the buy returns.
 func buyLater(ctx context.Context, shop purchase.Strategy, buyer int) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -120,7 +120,8 @@ func lacksLeaseAndVictims(w *world) string {
 	return lacksVictims(w)
 }
 
-// lacksRedisLease: the suite can stop only a Redis client between two commands.
+// lacksRedisLease returns a reason to skip a check that stops a client between two commands. The suite can
+// do that only with a Redis client.
 func lacksRedisLease(w *world) string {
 	if why := lacksLease(w); why != "" {
 		return why

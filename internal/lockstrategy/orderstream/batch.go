@@ -67,14 +67,14 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 		o.receipt.Amount, err = strconv.ParseInt(text("units"), 10, 64)
 	}
 	called, wrong := strconv.ParseInt(text("called"), 10, 64)
-	// A negative amount would put units back into the stock, under the record of a sale.
+	// An order with a negative amount would add units to the stock, although its record is a sale.
 	if o.called = time.UnixMicro(called); err != nil || wrong != nil || o.receipt.Amount < 0 {
 		return o, fmt.Errorf("entry %s of the stream of %q is not this shop's: %v", entry.ID, product, entry.Values)
 	}
 	return o, nil
 }
 
-// state is a product as one transaction read it from the database.
+// state is what one transaction read about a product from the database.
 type state struct {
 	last  entryID                     // the database has decided on this entry and all earlier ones
 	entry string                      // last, in the notation of Redis
@@ -90,10 +90,10 @@ func stateOf(p product.Product) (d state, err error) {
 	return d, nil
 }
 
-// write sells or refuses the orders that the database has not decided on, oldest first. It looks up
-// whether the others were sold.
+// write sells or refuses the orders that the database has not decided on, oldest first. For the other
+// orders it looks up whether they were sold.
 func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d state, _ error) {
-	if len(orders) == 0 { // another process may have moved all orders; then this process need not lock the row
+	if len(orders) == 0 { // another process has moved all orders, so this one need not lock the row
 		p, err := product.ByName(m.deps.DB.WithContext(ctx), name)
 		if err != nil {
 			return d, purchase.DatabaseError(ctx, "read the stock", err)
@@ -132,8 +132,8 @@ func (m *Mover) write(ctx context.Context, name string, orders []admitted) (d st
 	return d, err
 }
 
-// decide sells to each order after the last decided entry while units are left. It sets the field
-// sold of every order that was sold, now or before. It returns the new sales with their keys.
+// decide sells to each order that comes after the last decided entry, while units are left. It sets the field
+// `sold` of every order that was sold, now or before. It returns the new sales with their Idempotency-Keys.
 func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Receipt, keys []string) {
 	for i := range orders {
 		o := &orders[i]
@@ -156,7 +156,7 @@ func (d *state) decide(orders []admitted, now time.Time) (sales []*purchase.Rece
 }
 
 // answerDecided answers the buyers of this process whose order the database has sold or refused, in this
-// batch or in a batch of another process. The transaction that read d has written and committed, so the
+// batch or in one of another process. The transaction that read d has also written and committed. So the
 // sales of other processes that it read are on the disk too.
 func (m *Mover) answerDecided(ctx context.Context, product string, d state) error {
 	decided := m.decided(product, d.last)
@@ -182,7 +182,7 @@ func (m *Mover) answerDecided(ctx context.Context, product string, d state) erro
 	return nil
 }
 
-// decided returns the buyers of this process that wait for entries up to last.
+// decided returns the buyers of this process that wait for the entry `last` or an earlier one.
 func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,9 +194,9 @@ func (m *Mover) decided(product string, last entryID) (decided []*Waiter) {
 	return decided
 }
 
-// answer returns the answer for a buyer on whose entry the database has decided. If there is no
-// record, the buyer is sold out only if too few units are left. With enough units left, Redis may
-// have lost the entry, so the outcome is unknown.
+// answer returns the answer for a buyer on whose entry the database has decided. If there is no record, the
+// answer is "sold out" only if too few units are left. With enough units left, Redis may have lost the entry,
+// so the outcome is unknown.
 func (d state) answer(w *Waiter) Answer {
 	o := w.order
 	receipt, sold := d.sold[o.IdempotencyKey]
@@ -211,7 +211,8 @@ func (d state) answer(w *Waiter) Answer {
 	return Answer{Err: fmt.Errorf("%w: the database is past entry %s and has no record of it; Redis has forgotten the order", purchase.ErrUnknownOutcome, w.entry)}
 }
 
-// remove takes the entries out of the stream, and tells Redis which of their units were not sold.
+// remove deletes the entries of the orders from the stream. If one of the orders was refused, the script also
+// deletes the stock in Redis, and the next buyer loads it again.
 func (m *Mover) remove(ctx context.Context, product string, orders []admitted) error {
 	args := make([]any, 0, 1+3*len(orders))
 	args = append(args, product)

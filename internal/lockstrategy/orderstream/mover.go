@@ -19,9 +19,9 @@ const allBatches = 1 << 30
 // moverPause is how long a mover waits after a batch that found no order or failed.
 const moverPause = 10 * time.Millisecond
 
-// A Mover moves the orders of one strategy to the database. It serves the buyers of this process,
-// and orders left behind by crashed processes. Movers of several processes take turns: each locks
-// the product's row for its batch. It is safe for concurrent use.
+// A Mover moves the orders of one strategy from the stream in Redis to the database. It serves the buyers
+// of this process, and orders left behind by crashed processes. Movers of several processes take turns:
+// each locks the product's row for its batch. A Mover is safe for concurrent use.
 type Mover struct {
 	Keys
 	deps   deps.Deps
@@ -56,12 +56,11 @@ type Waiter struct {
 	answer chan<- Answer
 }
 
-// waiters holds the waiting buyers of one product. While there are any, a goroutine moves the
-// product's orders.
+// waiters holds the waiting buyers of one product. While there are any, a goroutine moves the product's orders.
 type waiters map[*Waiter]struct{}
 
-// Await returns a Waiter that receives the answer for an entry. It starts a goroutine that moves
-// the product's orders unless one is running.
+// Await returns a Waiter that receives the answer for an entry of the stream. It starts a goroutine that
+// moves the product's orders, unless one is running.
 func (m *Mover) Await(o purchase.Order, entry string) *Waiter {
 	answer := make(chan Answer, 1)
 	w := &Waiter{Answer: answer, order: o, entry: entry, answer: answer}
@@ -112,8 +111,8 @@ func (m *Mover) moves(product string) bool {
 	return m.waiting[product] != nil
 }
 
-// Work moves orders without a waiting buyer: the buyer gave up, or the shop crashed. It does so at
-// once, and then every second until ctx ends.
+// Work moves orders for which no buyer waits any more: the buyer gave up, or the shop crashed. It does so
+// at once, and then every second until ctx ends.
 func (m *Mover) Work(ctx context.Context) {
 	for {
 		for _, name := range m.ordered(ctx) {
@@ -157,7 +156,7 @@ func (m *Mover) Drain(ctx context.Context, product string) error {
 	}
 }
 
-// Forget drops the product's stock and its orders in Redis. It waits for the batches of this
+// Forget deletes the product's stock and orders from Redis, for a restock. It waits for the batches of this
 // process, since no order from before a restock may be sold after it.
 func (m *Mover) Forget(ctx context.Context, product string) error {
 	if err := m.moving.Acquire(ctx, allBatches); err != nil {

@@ -5,9 +5,9 @@
 // The strategy admits an order: one script takes the units from the stock in Redis and appends the
 // order to the stream. This package does the rest.
 //
-// Invariant: the database decides. It sells under the lock of the row, and never more than the
-// stock. Each order is written once: its entry must come after the last entry recorded in the
-// product's row, and its Idempotency-Key is unique. A buyer is answered sold when the record is durable.
+// Invariant: the database decides. It sells under the lock of the row, and never more than the stock. Each
+// order is written once: its entry must come after the last entry recorded in the product's row, and its
+// Idempotency-Key is unique. A buyer gets the answer "sold" when the record is on the disk.
 package orderstream
 
 import (
@@ -17,17 +17,16 @@ import (
 	"strings"
 )
 
-// Settle is the script that removes the entries that the database has decided on.
+// Settle is the Lua script that removes from the stream the entries that the database has decided on.
 //
 //go:embed settle.lua
 var Settle string
 
-// Keys are the keys of one strategy in Redis. A script takes several keys, one of which is the
-// set of all products that have orders. On a Redis Cluster, all keys of a script must be in one
-// slot. The part of a key in its first braces, its hash tag, determines the slot (Redis cluster
-// specification, "Hash tags"). So the products are divided into 64 groups (the constant Parts). A
-// product's tag is the number of its group, whatever braces the product's name contains. Each group
-// has its own set.
+// Keys are the keys of one strategy in Redis. A script takes several keys. One of them is the set of all
+// products that have orders. On a Redis Cluster, all keys of a script must be in one slot. The part of a key in
+// its first braces, its hash tag, determines the slot (Redis cluster specification, "Hash tags"). So the
+// products are divided into 64 groups (the constant Parts), and each group has its own set. A product's tag is
+// the number of its group, whatever braces the product's name contains.
 type Keys struct{ Strategy string }
 
 // Parts is the number of slots over which the products of a strategy are spread. It also limits how
@@ -55,8 +54,7 @@ func (k Keys) Stock(product string) string { return k.key("stock", part(product)
 // Stream is the key of the orders that are not in the database yet.
 func (k Keys) Stream(product string) string { return k.key("orders", part(product)) + ":" + product }
 
-// Orders is the key of a hash that maps the Idempotency-Key of each order in the stream to the id
-// of its entry.
+// Orders is the key of a hash that maps the Idempotency-Key of each order in the stream to the id of its entry.
 func (k Keys) Orders(product string) string { return k.key("keys", part(product)) + ":" + product }
 
 // All returns the keys of a product in the order in which the scripts take them.

@@ -10,12 +10,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/deps"
 )
 
-// eachTimeout limits Each while it has no majority.
+// eachTimeout is how long Each tries while no majority of the nodes has succeeded.
 const eachTimeout = 5 * deps.ReleaseTimeout
 
-// Each calls the function ask for all nodes at once, and again for a node that did not answer in
-// time. If a majority succeeded, it waits for the other nodes at most deps.ReleaseTimeout and returns
-// nil. A key that remains on a minority blocks no buyer, and expires.
+// Each calls the function `ask` for all nodes at once, and again for a node that did not answer in time.
+// After a majority has succeeded, it waits at most deps.ReleaseTimeout for the other nodes and returns nil.
+// If Each removes a lock, the key may remain on a minority. There it blocks no buyer, and expires.
 func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, eachTimeout)
 	defer cancel()
@@ -46,8 +46,8 @@ func Each(ctx context.Context, nodes int, ask func(ctx context.Context, node int
 	return Majority(nodes, errs)
 }
 
-// Down counts the failed nodes in the joined errors of redsync. The second count contains only the
-// failed nodes that did not answer in time.
+// Down counts the failed nodes in the joined errors of the library redsync. The second result counts only
+// the failed nodes that did not answer in time.
 func Down(err error) (down, silent int) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {

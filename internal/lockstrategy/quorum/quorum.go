@@ -1,4 +1,4 @@
-// Package quorum asks N independent Redis nodes. A majority of them decides.
+// Package quorum takes and frees locks on N independent Redis nodes. The answer of the majority counts.
 //
 // A node that did not answer in time is skipped for a while, so that one silent node does not cost
 // every buyer a timeout. A skipped node counts as down, and a majority of all nodes is still
@@ -36,9 +36,9 @@ func Majority(nodes int, errs []error) error {
 
 var errLeftOut = errors.New("did not answer lately and is left out")
 
-// A node is the pool of connections to one Redis node. redsync waits until every node has answered, so a
-// silent node (a stopped process, a dead link) would cost each buyer the whole timeout, twice. Here
-// a node that timed out is skipped for a pause, and then one buyer tries it again.
+// A node is the pool of connections to one Redis node. The library redsync waits until every node has
+// answered. So a silent node (a stopped process, a dead link) would cost each buyer the whole timeout,
+// twice. Here buyers skip a node that timed out for a while, and then one buyer tries it again.
 type node struct {
 	redsyncredis.Pool
 	all   []*node // all nodes, including this one
@@ -48,8 +48,8 @@ type node struct {
 	silentUntil atomic.Pointer[time.Time] // nil while the node answers
 }
 
-// Nodes returns the pools for redsync, one per client. A silent node is skipped for the given
-// pause. The function now is the clock.
+// Nodes returns the pools for redsync, one per client. A silent node is skipped for the duration `pause`.
+// The function `now` is the clock.
 func Nodes(clients []redis.UniversalClient, pause time.Duration, now func() time.Time) []redsyncredis.Pool {
 	nodes := make([]*node, len(clients))
 	pools := make([]redsyncredis.Pool, len(clients))
@@ -95,7 +95,7 @@ func (n *node) answered(err error) {
 	}
 }
 
-// conn records how the two commands of a lock end.
+// conn is a connection that records whether the two commands of a lock, SetNX and Eval, were answered.
 type conn struct {
 	redsyncredis.Conn
 	node *node

@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/lease"
 )
 
-// Confirmed wraps a lock. It gives back a grant that too few replicas have. The buyer may try
-// again, unless Redis has failed. The lock must send its scripts through Client.
+// Confirmed wraps a lock. If too few replicas of Redis have stored a granted lock, Confirmed gives it back. The
+// buyer may try again, unless Redis has failed. The lock must send its scripts through the function Client.
 type Confirmed struct{ Lock }
 
 func (c Confirmed) Take(ctx context.Context, key, token string) (lease.Lease, error) {
@@ -45,8 +45,9 @@ func Client(d deps.Deps) redis.Scripter {
 	return d.Redis
 }
 
-// confirming is a Redis client. After a script under a context of the function asking, it waits until
-// the replicas have the writes (Redis documentation, WAIT). It is safe for concurrent use.
+// confirming is a Redis client that waits after a script until the replicas have its writes (Redis
+// documentation, WAIT). It does so only if the script's context comes from the function `asking`. It is
+// safe for concurrent use.
 type confirming struct {
 	redis.Scripter // only the methods that a lock calls: 600 more methods would make the binary larger
 	client         redis.UniversalClient
@@ -56,8 +57,8 @@ type confirming struct {
 
 type askingKey struct{}
 
-// asking returns a context for one attempt to take a lock. After the attempt, confirmed reports
-// whether the replicas had the lock in time.
+// asking returns a context for one attempt to take a lock. After the attempt, the function `confirmed`
+// reports whether the replicas had the lock in time.
 func asking(ctx context.Context) (_ context.Context, confirmed func() bool) {
 	var yes bool
 	return context.WithValue(ctx, askingKey{}, &yes), func() bool { return yes }

@@ -1,8 +1,7 @@
 package redisscript
 
-// Redislock describes the scripts of github.com/bsm/redislock. The library does not export them, so
-// they are identified by their hashes. A version with another script is refused until that script
-// is described here.
+// Redislock describes the scripts of github.com/bsm/redislock. The library does not export them, so they are
+// identified by their hashes. A version with another script is refused until that script is described here.
 func Redislock() []Description {
 	return []Description{
 		{SHA: "80a1b5f2cfccec3b7119ba7721d2127682b691a7", Name: "take if free", Role: Acquire, Lock: 1},                               // luaObtain; nil: another holder has the lock

@@ -1,5 +1,5 @@
-// Package redisscript lets the owner of a Lua script describe its effect, for tools that watch
-// commands. The explorer does not interpret a script's text.
+// Package redisscript lets the owner of a Lua script describe its effect. Tools that watch Redis commands,
+// such as the explorer, use the description and do not interpret the script's text.
 //
 // A lockstrategy.Entry describes the scripts that its strategy and its libraries send.
 package redisscript
@@ -26,21 +26,19 @@ const (
 
 // A Description says what one script does.
 type Description struct {
-	SHA  string // the script's name in Redis, see SHA
-	Name string // the effect in a few words; it never changes, since witnesses show it
+	SHA  string // the script's name in Redis, its SHA-1
+	Name string // the effect in a few words; stored witnesses (violations) contain it, so it must never change
 	Role Role
 
-	// Lock says which of KEYS is the lock, counted from 1; 0 means that the script has no lock.
+	// Lock is the index in KEYS, from 1, of the lock's key; 0 means that the script has no lock.
 	Lock int
-	// Refused lists the answers that mean that the script changed nothing: another holder has the
-	// lock, or there is nothing to give back. Only the first value of an answer with several
-	// values counts.
+	// Refused lists the answers that mean that the script changed nothing: another holder has the lock, or
+	// there is nothing to give back. Only the first value of an answer with several values counts.
 	Refused []string
-	// Listeners says which value of the answer is the number of notified listeners, counted from
-	// 1; 0 means that the script notifies none.
+	// Listeners is the index in the answer, from 1, of the number of notified listeners; 0 means that the
+	// script notifies none.
 	Listeners int
-	// Channel returns the channel on which waiters for a lock listen; nil means that there is
-	// none.
+	// Channel returns the pub/sub channel on which waiters for a lock listen; nil means that there is none.
 	Channel func(lock string) string
 }
 

@@ -1,5 +1,5 @@
-// Package rlocker makes a lease.Locker from a lock of package rlock, which waits, renews itself and
-// passes to the next waiter.
+// Package rlocker makes a lease.Locker from a lock of package rlock. That lock already waits, renews itself
+// and passes to the next waiter.
 package rlocker
 
 import (
@@ -43,9 +43,9 @@ func NewClient(d deps.Deps, server redis.UniversalClient) *rlock.Client {
 	return rlock.New(server, options...)
 }
 
-// Name returns the lock's key. It replaces a product's name by a hash if the key would exceed
-// rlock's limit of 512 bytes, or if the name contains a brace. On a Redis Cluster, a brace would
-// put the lock's keys into different slots (see rlock, "Redis Cluster").
+// Name returns the lock's key. It replaces a product's name by a hash if the key would exceed rlock's limit
+// of 512 bytes, or if the name contains a brace. On a Redis Cluster, a brace would put the several keys of
+// one lock into different slots.
 func Name(strategy, product string) string {
 	if len(product) > 400 || strings.ContainsAny(product, "{}") {
 		sum := sha256.Sum256([]byte(product))
@@ -76,7 +76,7 @@ func (l *Locker) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, err)
 }
 
-// Close ends the subscription.
+// Close ends the subscription to the messages that wake waiters.
 func (l *Locker) Close() error { return l.client.Close() }
 
 type single struct{ lease *rlock.Lease }
@@ -98,8 +98,8 @@ func (s single) Context(ctx context.Context) (context.Context, context.CancelFun
 
 func (s single) Release(ctx context.Context) error { return Released(deps.Redis, s.lease.Unlock(ctx)) }
 
-// Within returns a child of ctx that ends with cause ErrLockLost when rlock ends the lease's
-// context because the lock is lost.
+// Within returns a child of ctx. It ends with cause ErrLockLost when rlock ends `held`, the lease's
+// context, because the lock is lost.
 func Within(ctx, held context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(held, func() {

@@ -12,23 +12,22 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Bounds of the number of rows. More rows than simultaneous buyers help no buyer, and a sweep, which
-// divides the stock anew, locks and writes all rows. With a COMMIT that holds its row for 5 ms, 32
+// Bounds of the number of rows of a product. More rows than simultaneous buyers help no buyer, and a sweep,
+// which divides the stock evenly again, locks and writes all rows. If a COMMIT holds its row for 5 ms, 32
 // rows allow 6,400 sales per second.
 const (
 	MinRows = 2
 	MaxRows = 32
 )
 
-// Crowds has a Crowd for each product that has buyers in this process. The zero value is ready to
-// use, and safe for concurrent use.
+// Crowds has a Crowd for each product that has buyers in this process. The zero value is ready to use. It
+// is safe for concurrent use.
 type Crowds struct {
 	mu    sync.Mutex
 	inUse keyed.Map[string, *Crowd]
 }
 
-// A Crowd counts the buyers of one product in this process, and remembers the last known number of
-// rows.
+// A Crowd counts the buyers of one product in this process, and remembers the last known number of rows.
 type Crowd struct {
 	mu      sync.Mutex
 	rows    int64          // rows to choose from
@@ -60,7 +59,7 @@ func (cs *Crowds) Leave(product string) {
 	cs.inUse.Release(product)
 }
 
-// A Choice is the first step of a buyer.
+// A Choice is the first step of a buyer: to take from one row, or to make more rows.
 type Choice struct {
 	Row    int64 // row to take from
 	Grow   bool  // the buyer makes more rows, by a sweep
@@ -68,8 +67,8 @@ type Choice struct {
 	sweeps int64 // Crowd.sweeps at the time of the choice
 }
 
-// Choose returns the first choice of a buyer. Unless Grow is set, the buyer counts as being at the
-// row until Gone is called.
+// Choose returns the first choice of a buyer. Unless the field Grow is set, the buyer counts as being at
+// the row until the caller calls Gone.
 func (c *Crowd) Choose(o purchase.Order) Choice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +101,8 @@ func (c *Crowd) Gone(row int64) {
 	c.at[row]--
 }
 
-// Due reports whether a sweep is still needed, and for how many rows. If another buyer has divided
-// the stock since this buyer chose, a sweep is needed only to make more rows.
+// Due reports whether a sweep is still needed, and how many rows the sweep should make. If another buyer
+// has divided the stock since this buyer chose, a sweep is needed only to make more rows.
 func (c *Crowd) Due(choice Choice) (rows int64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +121,8 @@ func (c *Crowd) Swept(choice Choice, rows int64, err error) {
 	}
 }
 
-// wanted returns the number of rows for the buyers. It is a power of two, so that a growing number
-// of buyers needs few sweeps.
+// wanted returns the number of rows that the current number of buyers needs. It is a power of two, so that a
+// growing number of buyers needs few sweeps.
 func (c *Crowd) wanted() int64 {
 	return min(max(MinRows, int64(1)<<bits.Len64(uint64(max(c.buyers-1, 0)))), MaxRows)
 }
@@ -138,7 +137,7 @@ func (c *Crowd) emptier(one, other int64) int64 {
 	return one
 }
 
-// twoOf returns the two of n rows that the order's key selects.
+// twoOf returns the two rows, of n, that the order's Idempotency-Key or buyer's name selects.
 func twoOf(o purchase.Order, n int64) (one, other int64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(cmp.Or(o.IdempotencyKey, o.Purchaser)))

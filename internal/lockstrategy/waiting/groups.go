@@ -17,11 +17,10 @@ const MaxGroup = 500
 //	Join -> queue -> Gather, at the row: the group -> Bind, before the COMMIT -> Answer
 //	 \______________________________________________\_ until here a buyer may give up
 //
-// The first buyer in the queue starts a leader, a goroutine that calls serve. The leader waits for
-// the lock of the row, which one group holds at a time. When it has the lock, it takes all buyers
-// that have arrived by then. Later buyers wait for the next leader, so one group fills while others
-// are written. No group waits until it is full. The duration of a COMMIT determines how many
-// leaders work at once, see mayLead.
+// The first buyer in the queue starts a leader, a goroutine that calls the function `serve`. The leader waits
+// for the lock of the row, which one group holds at a time. When it has the lock, it takes all buyers that have
+// arrived by then. Later buyers wait for the next leader, so one group fills while others are written. No group
+// waits until it is full. The duration of a COMMIT determines how many leaders work at once (mayLead).
 type Groups struct {
 	serve func(g *Group)
 	now   func() time.Time
@@ -29,7 +28,8 @@ type Groups struct {
 	mu        sync.Mutex
 	byProduct map[string]*productQueue
 
-	// Recent mean durations: from Gather to Bind, and from Bind to the end of the group.
+	// Recent mean durations: of the writes, from Gather to Bind, and of the COMMIT, from Bind to the end of
+	// the group.
 	writes, commits time.Duration
 }
 
@@ -38,7 +38,7 @@ type productQueue struct {
 	product string
 	line    []*Member // in order of arrival, including buyers that have left
 	waiting int       // members of line that have not left
-	ahead   *Group    // the group whose leader waits for the row and will take the queue; nil if there is none
+	ahead   *Group    // the group whose leader waits for the row's lock and will then take the queued buyers; nil if there is none
 	leaders int
 }
 
@@ -74,8 +74,8 @@ type Group struct {
 	timed    bool
 }
 
-// NewGroups returns Groups that call the function serve in a goroutine for each group. The function
-// must answer each Member that it has gathered.
+// NewGroups returns Groups that call the function `serve` in a goroutine for each group. The function must
+// answer each Member that it has gathered.
 func NewGroups(now func() time.Time, serve func(g *Group)) *Groups {
 	return &Groups{serve: serve, now: now, byProduct: map[string]*productQueue{}}
 }
@@ -83,13 +83,12 @@ func NewGroups(now func() time.Time, serve func(g *Group)) *Groups {
 // maxLeaders is the maximum number of leaders of one product that work at once.
 const maxLeaders = 4
 
-// mayLead returns how many leaders may work at once. One leader should always be writing while the
-// others wait for the disk. If the disk is faster than the writes, one leader is enough: a second
+// mayLead returns how many leaders may work at once. One leader should always be writing while the others
+// wait for the disk, in their COMMIT. If the disk is faster than the writes, one leader is enough: a second
 // group would be small, and cost as much as a large one.
 //
-// Sales per second with 1, 2, 3 and 5 leaders and a COMMIT of 0.1 ms: 3969, 2255, 2086 and 1697
-// with 64 clients; 2312, 2038, 1655 and 1709 with 256. (wrk, medians of nine interleaved rounds on
-// two shared cores.)
+// Sales per second with 1, 2, 3 and 5 leaders and a COMMIT of 0.1 ms: 3969, 2255, 2086 and 1697 with 64
+// clients; 2312, 2038, 1655 and 1709 with 256. (wrk, medians of nine interleaved rounds on two shared cores.)
 func (gs *Groups) mayLead() int {
 	switch {
 	case gs.commits < gs.writes:
@@ -124,8 +123,8 @@ func (gs *Groups) Join(ctx context.Context, o purchase.Order, since time.Time) *
 	return m
 }
 
-// Await returns the buyer's answer. If the buyer's context ends before Bind, Await returns the
-// cause, and nothing is sold to the buyer.
+// Await returns the buyer's answer. If the buyer's context ends before the leader calls Bind, Await returns
+// the cause, and nothing is sold to the buyer.
 func (gs *Groups) Await(m *Member) (purchase.Receipt, error) {
 	select {
 	case a := <-m.answer:
@@ -180,7 +179,7 @@ func (gs *Groups) run(g *Group) {
 	}
 }
 
-// leave takes the buyer out of the queue or its group. It returns false if the group is bound.
+// leave takes the buyer out of the queue or its group. It returns false if Bind has fixed the group's members.
 func (gs *Groups) leave(m *Member) bool {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
@@ -243,8 +242,8 @@ func (g *Group) take() {
 	g.groups.lead(r)
 }
 
-// here returns the members that have not left. A member whose context has ended leaves now, even if
-// its own goroutine has not noticed that yet, or if Bind has made it wait for the COMMIT.
+// here returns the members that have not left. It first removes every member whose context has ended, even
+// if the member's own goroutine has not noticed that yet or waits for the COMMIT.
 func (g *Group) here() (here []*Member) {
 	for _, m := range g.members {
 		told := m.bound
@@ -268,11 +267,11 @@ func (g *Group) Unbind() {
 	g.members = g.here()
 }
 
-// Gathered reports whether Gather has taken the queue.
+// Gathered reports whether Gather has taken buyers from the queue.
 func (g *Group) Gathered() bool { return g.gathered }
 
-// Bind keeps all members in the group until the COMMIT is decided. It returns false if a member has
-// left since Gather. The caller calls it when only the COMMIT is left to send.
+// Bind keeps all members in the group until the outcome of the COMMIT is known. It returns false if a
+// member has left since Gather. The leader calls it just before it sends the COMMIT.
 func (g *Group) Bind() bool {
 	g.groups.mu.Lock()
 	defer g.groups.mu.Unlock()
@@ -291,7 +290,7 @@ func (g *Group) Bind() bool {
 	return true
 }
 
-// Apart returns a new group of the given members, at least one, so that they are served separately.
+// Apart returns a new group of the given members, at least one, so that the caller can serve them separately.
 func (g *Group) Apart(members []*Member) *Group {
 	gs := g.groups
 	gs.mu.Lock()

@@ -6,9 +6,9 @@
 //	Retrier   there is no lock: failed attempts start again, a few at a time
 //	Groups    there are no turns: waiting buyers are served together
 //
-// Invariant: the queue does not replace the lock. A holder has left the queue, so if the lock is
-// broken, the next buyer enters while the holder is inside. The package stores nothing about a
-// product without waiting buyers.
+// Invariant: the queue does not replace the lock. A buyer leaves the queue when it gets the lock. So if the
+// lock is broken, the next buyer enters the critical section while the holder is inside. The package stores
+// nothing about a product without waiting buyers.
 package waiting
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
-// Lines has a first-come, first-served queue of this process's goroutines for each product. A queue
-// lives while a goroutine waits in it, so invented product names leave nothing behind. It is safe
-// for concurrent use.
+// Lines has one queue per product, in which goroutines of this process are served in order of arrival. A
+// queue lives while a goroutine waits in it, so invented product names leave nothing behind. It is safe for
+// concurrent use.
 type Lines struct {
 	width     int64 // how many goroutines may be at the front at once
 	mu        sync.Mutex
@@ -76,8 +76,7 @@ func (ls *Lines) leave(product string) {
 	ls.byProduct.Release(product)
 }
 
-// hint wakes the goroutine at the front of the product's queue after this process has released a
-// lease.
+// hint wakes the goroutine at the front of the product's queue after this process has released a lease.
 func (ls *Lines) hint(product string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

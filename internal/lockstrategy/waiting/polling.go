@@ -24,7 +24,7 @@ type Polling struct {
 	poller poller
 }
 
-// NewPolling returns a Polling that polls t with the settings of d.
+// NewPolling returns a Polling that tries to take the lock t, with the pauses that the settings of d allow.
 func NewPolling(d deps.Deps, t Trier) Polling { return Polling{t, newPoller(d)} }
 
 // Lock implements lease.Locker.
@@ -50,13 +50,13 @@ func (p polled) Release(ctx context.Context) error {
 	return p.Lease.Release(ctx)
 }
 
-// poller obtains a lock whose release no server reports. It is safe for concurrent use.
+// poller obtains a lock whose server does not report when it is free. It is safe for concurrent use.
 //
-// Of all buyers that wait in this process, only the one at the front polls: every 1 to 3 ms at the
-// default Settings.Poll, and at once when this process releases a lease. The lock's server sees one
-// poller per process and not one per buyer; 200 pollers starved the holder in a test. Between two
-// buyers of one process, the lock passes in one round trip, without a pause. Buyers of one process
-// are served in order of arrival.
+// Of all buyers that wait in this process, only the one at the front polls. It does so every 1 to 3 ms at the
+// default Settings.Poll, and at once when this process releases a lease. The lock's server sees one poller per
+// process and not one per buyer. In a test, 200 pollers kept the server so busy that the holder's commands
+// waited. Between two buyers of one process, the lock passes in one round trip, without a pause. Buyers of one
+// process are served in order of arrival.
 type poller struct {
 	lines *Lines
 	poll  time.Duration
@@ -67,8 +67,8 @@ func newPoller(d deps.Deps) poller {
 	return poller{lines: NewLines(1), poll: d.Settings.Poll, pause: d.Pause}
 }
 
-// obtain calls the function try until that returns true or an error. When ctx ends, it returns the
-// cause of ctx.
+// obtain calls the function `try` until that returns true or an error. When ctx ends, it returns the cause
+// of ctx.
 func (p poller) obtain(ctx context.Context, product string, try func() (bool, error)) error {
 	place, err := p.lines.Front(ctx, product)
 	if err != nil {
@@ -102,6 +102,5 @@ func (p poller) obtain(ctx context.Context, product string, try func() (bool, er
 	}
 }
 
-// released wakes the goroutine at the front of the product's queue after a buyer has given its
-// lease back.
+// released wakes the goroutine at the front of the product's queue after a buyer has given its lease back.
 func (p poller) released(product string) { p.lines.hint(product) }

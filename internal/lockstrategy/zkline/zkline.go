@@ -1,4 +1,5 @@
-// Package zkline implements queues of ephemeral sequential nodes in ZooKeeper, one queue per product.
+// Package zkline implements queues in ZooKeeper, one per product. A queue consists of ephemeral sequential
+// nodes.
 //
 // It hides two problems that the recipe for a lock does not mention: missing parent nodes, and
 // calls whose answer was lost.
@@ -108,8 +109,7 @@ func number(node string) string { return node[strings.LastIndexByte(node, '-')+1
 // Gone returns a channel that becomes readable when the given node of the queue is deleted, or when
 // the session has expired.
 func (p *Place) Gone(node string) (<-chan zk.Event, error) {
-	// Get, not Exists: if the node is gone by now, Exists would leave a watch behind that never
-	// fires.
+	// GetW and not ExistsW: if the node is gone by now, ExistsW would leave a watch behind that never fires.
 	_, _, gone, err := p.session.Conn.GetW(p.Dir + "/" + node)
 	if errors.Is(err, zk.ErrNoNode) {
 		already := make(chan zk.Event)
@@ -119,9 +119,9 @@ func (p *Place) Gone(node string) (<-chan zk.Event, error) {
 	return gone, err
 }
 
-// Leave deletes the node. It continues in the background until ZooKeeper has answered or the
-// session is closed: a node left behind would block all buyers after it. The answer is zk.ErrNoNode
-// if the node was gone already.
+// Leave deletes the node. It continues in the background until ZooKeeper has answered or the session is closed,
+// since a remaining node would block all buyers after it. The answer is zk.ErrNoNode if the node was gone
+// already.
 func (p *Place) Leave() <-chan error {
 	left := make(chan error, 1)
 	go func() {
@@ -142,8 +142,7 @@ func (p *Place) Leave() <-chan error {
 	return left
 }
 
-// remove deletes the node. If the answer to its creation was lost, remove finds the node by its
-// token.
+// remove deletes the node. If the answer to its creation was lost, remove finds the node by its token.
 func (p *Place) remove() error {
 	if p.node != "" {
 		return p.session.Conn.Delete(p.Dir+"/"+p.node, -1)
@@ -163,7 +162,7 @@ func (p *Place) remove() error {
 	return p.session.Conn.Delete(p.Dir+"/"+nodes[i], -1)
 }
 
-// Await returns the error from the channel done, or the cause of ctx if ctx ends first.
+// Await returns the error from the channel `done`, or the cause of ctx if ctx ends first.
 func Await(ctx context.Context, done <-chan error) error {
 	select {
 	case err := <-done:

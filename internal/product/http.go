@@ -20,21 +20,20 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// restockTimeout limits one restock, which may have to delete millions of records: a million takes
-// about 10 s.
+// restockTimeout limits one restock, which may have to delete millions of records: a million takes about 10 s.
 const restockTimeout = 10 * time.Minute
 
 // A Shelf serves the product routes.
 type Shelf struct {
 	DB *gorm.DB
-	// Restock resets a product, its records and its locks. The caller supplies it, since it also
-	// needs other packages.
+	// Restock resets a product, its records and its locks. The caller supplies the function, since records and
+	// locks belong to other packages.
 	Restock func(ctx context.Context, name string, amount int64) error
 	// WriteError answers with an error of the database.
 	WriteError func(c *gin.Context, err error)
 }
 
-// Routes adds GET /product, GET /product/:name and, protected by admin, PUT /product/:name.
+// Routes adds GET /product, GET /product/:name and PUT /product/:name. The handler `admin` protects the PUT.
 func (s Shelf) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.GET("/product", s.list)
 	r.GET("/product/:name", s.one)
@@ -105,9 +104,9 @@ func (s Shelf) put(c *gin.Context) {
 	c.JSON(http.StatusOK, Product{Name: name, Amount: amount, Stocked: amount})
 }
 
-// isJSON reports whether the request declares a JSON body, or no type. A page of another origin
-// cannot send a PUT that the shop does not allow, whatever its type. This check helps callers that
-// sent something else by mistake, such as a form.
+// isJSON reports whether the request declares a JSON body, or no type. The check helps callers that send
+// something else by mistake, such as a form. It is not needed against pages of another origin: a browser does
+// not send their PUT unless the shop allows it.
 func isJSON(h http.Header) bool {
 	said := h.Values("Content-Type")
 	if len(said) == 0 {
@@ -134,9 +133,9 @@ func restockAmount(r *http.Request) (int64, error) {
 	return *body.Amount, nil
 }
 
-// ReadBody reads the JSON body of a request. If that fails, it answers with the error and returns
-// false. The request must declare JSON, since a page of another origin cannot send that. The
-// parameter `example` is a valid body, for the message.
+// ReadBody reads the JSON body of a request into v. If that fails, it answers with the error and returns
+// false. The request must declare JSON, since a page of another origin cannot send that type. The parameter
+// `example` is a valid body, for the error message.
 func ReadBody(c *gin.Context, example string, v any) bool {
 	if said := c.Request.Header.Values("Content-Type"); len(said) == 0 || !isJSON(c.Request.Header) {
 		c.Header("Accept", "application/json")
@@ -162,9 +161,9 @@ func writeUnread(c *gin.Context, err error) {
 	}
 }
 
-// ReadJSON decodes a body into v. The body must be one JSON object in UTF-8. Each member must have
-// exactly the name of a field of v, occur once and not be null. So a misspelled "amout", a second
-// "amount" or an empty one is an error, not the default. encoding/json accepts all of these.
+// ReadJSON decodes a body into v. The body must be one JSON object in UTF-8. Each member must have exactly
+// the name of a field of v, occur once and not be null. So a misspelled "amout", a second "amount" or a null
+// one is an error. encoding/json would accept all of these.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -201,7 +200,7 @@ func checkMembers(body []byte) error {
 		switch {
 		case seen[member]:
 			return fmt.Errorf("%s occurs twice", member)
-		case member != strings.ToLower(member): // encoding/json would take it for the lower-case name
+		case member != strings.ToLower(member): // encoding/json would accept it as the lower-case name
 			return fmt.Errorf("unknown member %q", member)
 		case string(value) == "null":
 			return fmt.Errorf("%s is null; leave it out or give it a value", member)

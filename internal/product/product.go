@@ -1,7 +1,7 @@
 // Package product stores the products on sale and how many units of each are left.
 //
-// It knows nothing about buyers. Each function runs in the *gorm.DB that it receives, a pool or an
-// open transaction, so a strategy decides what is atomic.
+// It knows nothing about buyers. Each function runs in the *gorm.DB that it receives, a pool or an open
+// transaction. So the caller, a lock strategy, decides what is atomic.
 package product
 
 import (
@@ -33,17 +33,17 @@ var errVanished = errors.New("the product's row was gone at the write")
 type Product struct {
 	ID      int64  `json:"-"`
 	Name    string `json:"name"`
-	Amount  int64  `json:"amount"`  // units that can still be sold; see WithParts
+	Amount  int64  `json:"amount"`  // units in this row that can still be sold; WithParts adds those in other tables
 	Stocked int64  `json:"stocked"` // units ever put on sale
-	Version int64  `json:"-"`       // raised by each guarded write, see SetAmountAt
-	Fence   int64  `json:"-"`       // the highest fencing token so far, see Seal
+	Version int64  `json:"-"`       // raised by each write that checks the version (SetAmountAt)
+	Fence   int64  `json:"-"`       // the highest fencing token so far (Seal)
 
-	// LastEntry is the last entry of redis-lua's stream that this row includes, see
-	// SetAmountAfter.
+	// LastEntry is the id of the last order in the Redis stream of the strategy `redis-lua` that Amount
+	// includes.
 	LastEntry string `json:"-"`
 }
 
-// TableName keeps the singular that the migrations use.
+// TableName returns the name in the migrations. By default, gorm would use the plural.
 func (Product) TableName() string { return "product" }
 
 // CheckName returns an error if the name of a product or purchaser is invalid. It refuses white
@@ -67,22 +67,21 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ByName reads one product's row, without any lock. Its Amount lacks the units outside the row, see
-// WithParts. It returns ErrNotFound if there is no such product.
+// ByName reads one product's row, without any lock. Its Amount does not include units in other tables
+// (WithParts does). It returns ErrNotFound if there is no such product.
 func ByName(db *gorm.DB, name string) (Product, error) {
 	return first(db, name)
 }
 
 // ForUpdate reads one product and keeps its row locked until the transaction of tx ends. It returns
-// ErrNotFound if there is no such product. SQLite has no row locks and gorm omits the clause there,
-// so the caller's transaction must begin with BEGIN IMMEDIATE, see purchase.InLockingTx.
+// ErrNotFound if there is no such product. SQLite has no row locks, and gorm omits the clause there. So on
+// SQLite the caller's transaction must begin with BEGIN IMMEDIATE, as in purchase.InLockingTx.
 func ForUpdate(tx *gorm.DB, name string) (Product, error) {
 	return first(tx.Clauses(clause.Locking{Strength: "UPDATE"}), name)
 }
 
-// WithParts reads one product, without any lock. Its Amount is the whole stock, including the units
-// outside the product's row, so it must not be written back. It returns ErrNotFound if there is no
-// such product.
+// WithParts reads one product, without any lock. Its Amount is the whole stock, including the units outside
+// the product's row, so it must not be written back. It returns ErrNotFound if there is no such product.
 func WithParts(db *gorm.DB, name string) (Product, error) {
 	return first(db.Select(whole()), name)
 }
@@ -118,38 +117,38 @@ func SetAmount(tx *gorm.DB, id, amount int64) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ? WHERE id = ?", amount, id))
 }
 
-// SetAmountAt writes amount only if the row still has that version, and raises the version. It
-// reports whether it wrote the row.
+// SetAmountAt writes amount only if the row still has the given version, and raises the version. It reports
+// whether it wrote the row.
 func SetAmountAt(tx *gorm.DB, id, amount, version int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ?, version = version + 1 WHERE id = ? AND version = ?", amount, id, version)
 	return done.RowsAffected == 1, done.Error
 }
 
-// SetAmountAfter writes amount and the last entry of a stream that this amount includes, in one
-// row. A reader of the row therefore knows which entries its stock does not include. The caller must
-// have locked the row, see ForUpdate.
+// SetAmountAfter writes amount and the last entry of a stream of orders that this amount includes, in one
+// row. So a reader of the row knows which orders its stock does not include. The caller must have locked the
+// row with ForUpdate.
 //
-// It raises the version, so it writes the row even if both values stay the same. Its COMMIT then puts
-// on the disk all commits that the transaction has read. InnoDB shows a commit to others before it
-// has flushed it (trx0trx.cc: trx_commit_in_memory releases the locks, and trx_flush_log_if_needed
-// follows), and an UPDATE that changes nothing writes no log.
+// It also raises the version, so it writes the row even if both values stay the same. This matters because the
+// COMMIT of a write also puts on the disk all commits that the transaction has read. InnoDB shows a commit to
+// others before it has flushed it (trx0trx.cc: trx_commit_in_memory releases the locks, and
+// trx_flush_log_if_needed follows). And an UPDATE that changes nothing writes no log.
 func SetAmountAfter(tx *gorm.DB, id, amount int64, lastEntry string) error {
 	return mustHit(tx.Exec("UPDATE product SET amount = ?, last_entry = ?, version = version + 1 WHERE id = ?", amount, lastEntry, id))
 }
 
-// Seal makes token the product's highest fencing token if it is higher than the previous one, and
-// reports whether it did. After that no write under a lower token succeeds, so no earlier holder
-// can change the stock that this holder reads next.
+// Seal makes token the product's highest fencing token if it is higher than the previous one, and reports
+// whether it did. After that no write under a lower token succeeds. So no earlier lock holder can change the
+// stock that this holder reads next.
 //
-// Between two restocks (Put), the tokens of a product must come from one source. Otherwise the
-// higher tokens of one source would shut out the holders of the other.
+// Between two restocks (Put), the tokens of a product must come from one source. Otherwise the higher tokens
+// of one source would block the holders that have tokens of the other.
 func Seal(db *gorm.DB, name string, token int64) (bool, error) {
 	done := db.Exec("UPDATE product SET fence = ? WHERE name = ? AND fence < ?", token, name, token)
 	return done.RowsAffected == 1, done.Error
 }
 
-// SetAmountFenced writes amount only while token is still the product's highest fencing token, see
-// Seal. It reports whether it wrote the row.
+// SetAmountFenced writes amount only while token is still the product's highest fencing token (Seal). It
+// reports whether it wrote the row.
 func SetAmountFenced(tx *gorm.DB, id, amount, token int64) (bool, error) {
 	done := tx.Exec("UPDATE product SET amount = ? WHERE id = ? AND fence = ?", amount, id, token)
 	return done.RowsAffected == 1, done.Error
@@ -172,9 +171,9 @@ func Take(tx *gorm.DB, name string, units int64) error {
 	return done.Error
 }
 
-// Put creates or resets the product, with all units in its own row. The version continues to count,
-// so a writer from before the reset stays refused. The fence starts at 0 again, so tokens may come
-// from another source. A fenced writer from before the reset stays refused too, since its token is
+// Put creates or resets the product, with all units in its own row. The version continues to count, so
+// SetAmountAt still refuses a writer from before the reset. The fence starts at 0 again, so new tokens may
+// come from another source. SetAmountFenced still refuses a writer from before the reset, since its token is
 // no longer in the row.
 func Put(tx *gorm.DB, name string, amount int64) error {
 	if err := CheckName(name); err != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/keyed"
 )
 
-// An Admission refuses a buyer before its strategy if the shop could not serve the buyer within its
-// wait, or if the buyer would only make others wait longer. Without it, a shop serves fewer buyers
-// the more arrive, and answers most of them busy only after their full wait.
+// An Admission refuses a buyer before its strategy runs. It does so if the shop could not serve the buyer
+// within its wait (the time limit of a buy), or if the buyer would only make others wait longer. Without an
+// Admission, a shop serves fewer buyers the more arrive, and answers most of them "busy" only after their full
+// wait.
 //
 //	request -> Admission -> Idempotent -> SoldOutCheck -> Strategy
 //	               \- ErrBusy, and when to come back
 //
-// No buyer waits in the Admission. Buyers wait in the strategy's own queue, which may serve them in
-// groups. A buyer that was let in is inside until it is answered. The Admission lets a buyer in if
-// fewer than 256 (the constant crowd) are inside, and if the current pace serves them all within half
-// of the wait.
+// No buyer waits in the Admission. Buyers wait in the strategy's own queue, which may serve them in groups. A
+// buyer that was let in is "inside" until it is answered. The Admission lets a buyer in if fewer than 256
+// (`crowd`) are inside, and if the current pace serves them all within half of the wait.
 //
-// More buyers may enter only during a burst. A burst begins when only a few buyers are inside and no
-// refused buyer is still expected back. It lasts a tenth of the wait, and the shop must be able to
-// serve all its buyers within a fifth of the wait. A queue that empties is useful; a queue that
-// stays only adds waiting time (the good and the bad queue of CoDel, RFC 8289, section 3). Until the
-// pace is known, a burst has at most 1,024 buyers (firstBurst). While the pace is too slow, or no
-// buyer is served, only 32 buyers (few) enter, so that the shop notices an improvement.
+// More buyers may enter only during a burst. A burst begins when only a few buyers are inside and no refused
+// buyer is still expected back. It lasts a tenth of the wait. The shop must be able to serve all its buyers
+// within a fifth of the wait. Until the pace is known, a burst has at most 1,024 buyers (`firstBurst`). A
+// queue that empties is useful, but a queue that stays only adds waiting time (the good and the bad queue of
+// CoDel, RFC 8289, section 3). While the pace is too slow, or no buyer is served, only 32 buyers (`few`)
+// enter, so that the shop notices an improvement.
 //
 // For a refused buyer, the shop reads and writes nothing. The Admission counts each product and
 // strategy separately, so a burst on one product refuses no buyer of another.
@@ -46,17 +46,17 @@ type loadKey struct{ strategy, product string }
 // refused buyer is still expected back.
 type load struct {
 	inside    int
-	pace      time.Duration // recent mean time between two served buyers, measured while at least few/2 are inside; 0: unknown
+	pace      time.Duration // recent mean time between two served buyers, measured while at least few/2 buyers are inside; 0: unknown
 	served    time.Time     // when the last buyer was served, or the first came in
-	busySince time.Time     // since when at least few buyers are inside, or refused buyers are expected back
+	busySince time.Time     // since when at least `few` buyers are inside, or refused buyers are expected back
 	returns   time.Time     // when the last refused buyer is expected back
-	kept      bool          // the entry stays in the map until the last refused buyer is expected back
+	kept      bool          // the load stays in the map until the last refused buyer is expected back
 }
 
 // Limits of an Admission.
 const (
-	// few is the number of buyers that may enter at any pace; without them the pace would stay
-	// unknown.
+	// few is the number of buyers that may enter however slow the pace is. Without them, the shop could not
+	// measure the pace.
 	few = 32
 	// crowd is the limit outside a burst: two groups of 128, one being served and one gathering. A
 	// strategy without groups would not get faster with more buyers.
@@ -69,7 +69,7 @@ const (
 	// firstBurst is the largest burst before the pace is known. A shop that sells 1,000 units per
 	// second serves it in 1 s, a fifth of a wait of 5 s.
 	firstBurst = 4 * crowd
-	// longestRetryAfter limits Retry-After, since the load may have changed by then.
+	// longestRetryAfter limits Retry-After: after a longer time, the load may have changed.
 	longestRetryAfter = 30 * time.Second
 )
 
@@ -79,7 +79,7 @@ func NewAdmission(wait time.Duration) *Admission { return &Admission{wait: wait}
 // Overloaded is the error for a buyer that an Admission has refused. It wraps ErrBusy.
 type Overloaded struct {
 	Inside     int           // buyers of the product that are inside
-	RetryAfter time.Duration // when this buyer may be let in; above 0
+	RetryAfter time.Duration // how long this buyer should wait before it asks again; above 0
 }
 
 func (e *Overloaded) Error() string {
@@ -88,10 +88,10 @@ func (e *Overloaded) Error() string {
 
 func (e *Overloaded) Unwrap() error { return ErrBusy }
 
-// seconds returns RetryAfter in whole seconds, as the header needs it (RFC 9110, 10.2.3).
+// seconds returns RetryAfter in whole seconds for the Retry-After header (RFC 9110, 10.2.3).
 func (e *Overloaded) seconds() int { return max(1, int(math.Ceil(e.RetryAfter.Seconds()))) }
 
-// Before puts the admission before the strategy of that name.
+// Before returns a Strategy that asks the Admission before it calls s, the strategy of that name.
 func (a *Admission) Before(name string, s Strategy) Strategy { return &admitted{s, name, a} }
 
 type admitted struct {
@@ -113,7 +113,8 @@ func (s *admitted) Buy(ctx context.Context, o Order) (Receipt, error) {
 	return receipt, err
 }
 
-// refuse asks the strategy whether the product is sold out. A buyer needs no admission for that.
+// refuse asks the strategy whether the product is sold out. A buyer gets that answer even if the Admission
+// would not let it in.
 func (s *admitted) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.Strategy.(refuser); ok {
 		return r.refuse(ctx, o)
@@ -147,7 +148,7 @@ func (a *Admission) enter(key loadKey) error {
 	return nil
 }
 
-// forget releases an entry that was kept for refused buyers, once the last buyer is expected back.
+// forget removes a load that was kept for refused buyers, once the last of them is expected back.
 func (a *Admission) forget(key loadKey, l *load) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +160,7 @@ func (a *Admission) forget(key loadKey, l *load) {
 	a.loads.Release(key)
 }
 
-// inTime reports whether one more buyer would be served soon enough.
+// inTime reports whether one more buyer would be served in time by the limits of an Admission.
 func (a *Admission) inTime(l *load, now time.Time) bool {
 	if l.inside >= crowd && (now.Sub(l.busySince) > a.wait/burst || l.delay(now) > a.wait/burstServed || l.pace == 0 && l.inside >= firstBurst) {
 		return false

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A refusal is delayed by at most 1/holdPart of the wait.
+// A refusal is delayed by at most 1/holdPart of Counter.Wait, the time limit of a buy.
 const holdPart = 2
 
 // told holds the time at which the client of one connection may come back. The connection's
@@ -25,20 +25,18 @@ type told struct {
 
 type toldKey struct{}
 
-// RememberReturns returns a function for http.Server.ConnContext. If a refused client asks again
-// over the same connection before its Retry-After, the shop delays the next refusal until that
-// time, by at most half of the wait. Without the delay, the processor would write refusals only:
-// 5,000 clients that retried at once cut 1,000 sales per second to 3 (loadtest/overload.sh).
+// RememberReturns returns a function for http.Server.ConnContext. A refused client may ask again over the same
+// connection before its Retry-After. The shop then delays the next refusal until that time, by at most half of
+// Counter.Wait. Without the delay, the shop would do nothing but write refusals: 5,000 clients that retried at
+// once cut 1,000 sales per second to 3 (loadtest/overload.sh).
 //
-// A proxy may send requests of several buyers over one connection, so the shop delays only requests
-// with the refused buyer's name. Requests without a name count as one buyer's, but if a proxy has
-// forwarded them they are never delayed. A proxy that shares connections must therefore send
-// Forwarded, X-Forwarded-For or Via.
+// A proxy may send requests of several buyers over one connection, so the shop delays only requests with the
+// refused buyer's name. All requests without a name count as one buyer's. They are never delayed if a proxy has
+// forwarded them. So a proxy that shares connections must send the header Forwarded, X-Forwarded-For or Via.
 //
-// The parameter `spare` is called with the connection of a delayed client, so that the server can use
-// the connection for another client. When the server closes the channel wanted, the client hears its
-// refusal at once and the connection ends. The server must not close wanted after done has
-// returned.
+// RememberReturns calls `spare` with the connection of a delayed client, so that the server can replace the
+// connection by one of another client. When the server closes the channel `wanted`, the client gets its
+// refusal at once and the connection ends. The server must not close `wanted` after `done` has returned.
 func RememberReturns(spare func(net.Conn) (wanted <-chan struct{}, done func())) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, toldKey{}, &told{spare: func() (<-chan struct{}, func()) { return spare(conn) }})
@@ -51,8 +49,8 @@ func shared(purchaser string, h http.Header) bool {
 	return purchaser == "" && (h.Get("Forwarded") != "" || h.Get("X-Forwarded-For") != "" || h.Get("Via") != "")
 }
 
-// holdUp delays the refusal err of a buyer that came back too early, unless the buyer disconnects.
-// The result `last` reports whether another client needs the connection.
+// holdUp delays the refusal err of a buyer that came back too early. It returns early if the buyer disconnects.
+// The result `last` reports whether the connection must end, since another client needs its place.
 func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last bool) {
 	var full *Overloaded
 	t, ok := ctx.Value(toldKey{}).(*told)
@@ -64,8 +62,7 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 		return false
 	}
 	wanted, done := t.spare()
-	// Spread the delays at random: buyers that come back together find the shop idle and then fill
-	// it.
+	// Spread the delays at random: buyers that come back together find the shop idle and then fill it.
 	most := k.Wait / holdPart
 	timer := time.NewTimer(min(early, most-rand.N(most/2)))
 	defer timer.Stop()
@@ -83,8 +80,8 @@ func (k *Counter) holdUp(ctx context.Context, purchaser string, err error) (last
 	}
 }
 
-// again returns how much too early the purchaser is, and stores that the purchaser may come back
-// after the given duration.
+// again returns how much too early the purchaser came back. It stores that the purchaser may come back after
+// the given duration from now on.
 func (t *told) again(purchaser string, after time.Duration) (early time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 // longer than the rollback of one transaction takes.
 const heldPatience = 8 * time.Second
 
-// Held describes a transaction that still locks the row of a product after every buyer has its
-// answer: a strategy has left it open. Held returns "" if it can lock the row itself within 8 s. db
-// must not share connections with the buyers. The error comes from the database or from ctx.
+// Held describes a transaction that a strategy has left open, so that it still locks the row of a product
+// after every buyer has its answer. Held returns "" if it can lock the row itself within 8 s (heldPatience).
+// The pool db must not share connections with the buyers. The error comes from the database or from ctx.
 func Held(ctx context.Context, db *gorm.DB, name string) (string, error) {
 	trying, cancel := context.WithTimeout(ctx, heldPatience)
 	defer cancel()

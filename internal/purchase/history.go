@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// A Record is one row of purchase_history.
+// A Record is one row of the table purchase_history: one sale.
 type Record struct {
 	ID             int64     `json:"id"`
 	ProductName    string    `json:"product_name"`
@@ -24,7 +24,7 @@ type Record struct {
 	WaitedMS       int64     `json:"-" gorm:"column:waited_ms"`
 }
 
-// TableName keeps the name that the migrations use.
+// TableName returns the name in the migrations.
 func (Record) TableName() string { return "purchase_history" }
 
 // receipt returns the receipt that the buyer of this record got, for a repeated request.
@@ -55,7 +55,7 @@ func Insert(ctx context.Context, tx *gorm.DB, key string, at time.Time, receipt 
 	return DatabaseError(ctx, "insert the record", err)
 }
 
-// InsertAll is Insert for many sales in one statement, each under its own key.
+// InsertAll does the same as Insert for many sales in one statement, each under its own key.
 func InsertAll(ctx context.Context, tx *gorm.DB, keys []string, at time.Time, receipts []*Receipt) error {
 	if len(receipts) == 0 {
 		return nil
@@ -106,9 +106,9 @@ func newRecord(key string, at time.Time, receipt *Receipt) (Record, error) {
 	return record, nil
 }
 
-// Page returns at most limit records, in ascending order of their ids. It skips all ids up to the
-// parameter `after`. This is keyset paging, so the last page of ten million records costs as much as the
-// first. productName "" means all products.
+// Page returns at most limit records, in ascending order of their ids. It skips all ids up to the parameter
+// `after` (keyset paging), so the last page of ten million records costs as much as the first. The
+// productName "" means all products.
 func Page(db *gorm.DB, productName string, after int64, limit int) ([]Record, error) {
 	records := []Record{} // never null in JSON
 	query := db.Where("id > ?", after).Order("id").Limit(limit)
@@ -137,7 +137,7 @@ func SoldUnder(db *gorm.DB, keys []string) (map[string]Receipt, error) {
 	}
 	var found []Record
 	if err := db.Where("idempotency_key IN ?", keys).Find(&found).Error; err != nil {
-		return nil, err // the last element of found may be incomplete
+		return nil, err // the last element of `found` may be incomplete
 	}
 	for _, record := range found {
 		receipt := record.receipt()

@@ -36,13 +36,13 @@ const (
 	MaxPage     = 1_000
 )
 
-// SpanHeader is the header with the start and the end of a buy inside the shop, as START-END in
-// microseconds of Unix time. From it, a rush computes how many buys overlapped in all processes of
-// one machine. The times at which the rush sent the requests would not show that.
+// SpanHeader is the header with the start and the end of a buy inside the shop, as START-END in microseconds
+// of Unix time. From it, `shop rush` computes how many buys overlapped in all processes of one machine. The
+// times at which `shop rush` sent the requests would not show that.
 const SpanHeader = "Shop-Buy-Span"
 
-// Counter receives the buys. It knows the strategies by name, limits the buys in flight, and can be
-// closed for a restock.
+// Counter receives the buys and passes them to the strategies. It limits the buys in flight. A restock can
+// close it for one product.
 type Counter struct {
 	Strategies map[string]Strategy
 	Missing    map[string]string        // strategies that cannot run here, and why
@@ -56,14 +56,14 @@ type Counter struct {
 	Watch Watcher
 
 	mu    sync.Mutex
-	doors keyed.Map[string, *semaphore.Weighted] // of the products that are bought or restocked now, see allBuys
+	doors keyed.Map[string, *semaphore.Weighted] // by product: a buy passes through the door, and a restock closes it (allBuys)
 }
 
-// allBuys exceeds the number of buys in flight. The door of a product is a semaphore of this weight: each buy
-// passes with a weight of 1, and a restock closes the door by taking all of it.
+// allBuys exceeds the number of buys in flight. The door of a product is a semaphore of this weight. Each buy
+// holds a weight of 1 while it is in flight. A restock closes the door by taking the whole weight.
 const allBuys = 1 << 40
 
-// through runs fn while it holds the given weight of the product's door.
+// through runs fn while it holds the given weight of the product's door, the semaphore that allBuys describes.
 func (k *Counter) through(ctx context.Context, productName string, weight int64, fn func() error) error {
 	k.mu.Lock()
 	door := k.doors.Use(productName, func() *semaphore.Weighted { return semaphore.NewWeighted(allBuys) })
@@ -80,9 +80,9 @@ func (k *Counter) through(ctx context.Context, productName string, weight int64,
 	return fn()
 }
 
-// A Watcher receives each buy, for metrics and the live page. The parameters called and asked are the
-// times when the buy began and when it reached its strategy; asked is zero if it reached none. A buy
-// beyond the capacity of Seats causes only a call of TurnedAway.
+// A Watcher receives each buy, for metrics and the live page. The parameters `called` and `asked` are the
+// times when the buy began and when it reached its strategy; `asked` is zero if it reached none. For a buy
+// beyond the capacity of Seats, the Counter calls only TurnedAway.
 type Watcher interface {
 	Called(strategy string, o Order)
 	Returned(strategy string, o Order, r Receipt, outcome Outcome, called, asked time.Time)
@@ -96,10 +96,10 @@ func (k *Counter) Routes(r gin.IRouter) {
 	r.GET("/purchase_history", k.history)
 }
 
-// Closed runs fn while this process has no buy of the product in flight. Buyers that arrive in the
-// meantime wait. Without this, a sale in progress would overwrite the restock.
+// Closed runs fn, a restock, while this process has no buy of the product in flight. Buyers that arrive in
+// the meantime wait. Otherwise a sale in progress would overwrite the restock.
 //
-// It returns ErrBusy if a buy of the product is still in flight 30 s after its wait is over.
+// Closed returns ErrBusy if a buy of the product is still in flight 30 s after the end of Counter.Wait.
 func (k *Counter) Closed(ctx context.Context, productName string, fn func() error) error {
 	const long = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, k.Wait+long, fmt.Errorf("%w: a buy of the product has not returned %s after its wait was over", ErrBusy, long))
@@ -136,7 +136,7 @@ func (k *Counter) buy(c *gin.Context) {
 	}
 	called := time.Now()
 	receipt, err := func() (Receipt, error) {
-		defer leave() // before holdUp: a buyer whose refusal is delayed occupies none of the Seats
+		defer leave() // before holdUp delays a refusal, so that the delayed buyer occupies none of the Seats
 		return k.sell(c.Request.Context(), strategyName, strategy, order)
 	}()
 	c.Header(SpanHeader, span(called, time.Now()))
@@ -157,9 +157,9 @@ func span(called, returned time.Time) string {
 	return string(strconv.AppendInt(append(text, '-'), returned.UnixMicro(), 10))
 }
 
-// Sell sells to a buyer who does not use the buy route, such as a phone in the classroom. Like that
-// route, it takes one of the Seats and waits while the product is being restocked. It returns the
-// error of Order.Check for an invalid order.
+// Sell sells to a buyer that does not use the route GET /product/buy, such as a phone in the classroom. Like
+// that route, it takes one of the Seats and waits while the product is being restocked. It returns the error
+// of Order.Check for an invalid order.
 func (k *Counter) Sell(ctx context.Context, strategyName string, order Order) (Receipt, error) {
 	if err := order.Check(); err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", errInvalid, err)
@@ -190,7 +190,7 @@ func (k *Counter) seat(strategyName string, order Order) (leave func(), _ error)
 func (k *Counter) sell(ctx context.Context, name string, strategy Strategy, order Order) (Receipt, error) {
 	called := time.Now()
 	k.Watch.Called(name, order)
-	if r, ok := strategy.(refuser); ok { // does not wait for the end of a restock, since it reads the stock after this buyer came
+	if r, ok := strategy.(refuser); ok { // this refusal need not wait for the end of a restock: it comes from a read that began after this buyer came
 		if err := r.refuse(ctx, order); err != nil {
 			k.Watch.Returned(name, order, Receipt{}, OutcomeOf(err), called, time.Time{})
 			return Receipt{}, err
@@ -369,10 +369,10 @@ func WriteError(c *gin.Context, err error) {
 		c.Header("Retry-After", strconv.Itoa(seconds))
 	}
 	if down != nil {
-		_ = c.Error(down).SetType(gin.ErrorTypePublic) // logged, and part of the answer
+		_ = c.Error(down).SetType(gin.ErrorTypePublic) // in the log and in the answer
 	}
 	if status == http.StatusInternalServerError {
-		_ = c.Error(err) // logged, but not part of the answer
+		_ = c.Error(err) // in the log, but not in the answer
 		detail = "unexpected error; the log has it under this request id"
 	}
 	problem.Write(c, status, string(outcome), detail)

@@ -13,9 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/engine/dialect"
 )
 
-// Idempotent answers a repeated Idempotency-Key with the sale that was made under it, by any
-// strategy. The unique index on purchase_history.idempotency_key decides between two simultaneous
-// requests; this type only looks the answer up.
+// Idempotent answers a repeated Idempotency-Key with the sale that was made under it, by any strategy. If two
+// requests with one key are simultaneous, the unique index on purchase_history.idempotency_key lets only one
+// of them sell. Idempotent only looks up the answer.
 //
 // Requests of this process under one key wait for each other. Otherwise the second one could be
 // answered "sold out" while the first one takes the last unit. Only a sale uses up a key. After a
@@ -28,8 +28,8 @@ type Idempotent struct {
 	underWay map[string]chan struct{} // by key; closed when the request has ended
 }
 
-// NewIdempotent wraps a strategy that sells in db. A read of db must see everything that was
-// committed before, at any node of a cluster.
+// NewIdempotent wraps a strategy that sells in the database db. If db is a cluster, a read of any node must see
+// everything that was committed before at another one.
 func NewIdempotent(s Strategy, db *gorm.DB) *Idempotent {
 	return &Idempotent{strategy: s, db: db, underWay: map[string]chan struct{}{}}
 }
@@ -83,8 +83,8 @@ func (s *Idempotent) turn(ctx context.Context, key string) (done func(), _ error
 	}
 }
 
-// earlier looks for the sale under the order's key. If that sale belongs to a different order,
-// found is true and earlier returns an error.
+// earlier looks for the sale under the order's key. If that sale belongs to a different order, `found` is true
+// and earlier returns an error.
 func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found bool, _ error) {
 	record, err := ByKey(s.db.WithContext(ctx), o.IdempotencyKey)
 	if err != nil || record == nil {
@@ -96,7 +96,7 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	err = onDisk(ctx, s.db, record.ID)
 	for errors.Is(err, ErrBusy) && ctx.Err() == nil { // another request under the key writes to the same row
 		select {
-		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // without a random pause, two requests at two nodes would refuse each other forever
+		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond): // a random pause, since otherwise two requests at two nodes could refuse each other forever
 		case <-ctx.Done():
 		}
 		err = onDisk(ctx, s.db, record.ID)
@@ -107,10 +107,9 @@ func (s *Idempotent) earlier(ctx context.Context, o Order) (_ Receipt, found boo
 	return record.receipt(), true, nil
 }
 
-// onDisk returns when the record that the caller read would survive a crash of the database. A
-// database may show a commit before it is on the disk, or on its replica, see
-// product.SetAmountAfter. Once a later transaction that writes has committed, all earlier commits in
-// the log are safe too. So onDisk changes a value and restores it.
+// onDisk returns when the record that the caller read would survive a crash of the database. A database may
+// show a commit to readers before the commit is on the disk, or on a replica. Once a later transaction that
+// writes has committed, all earlier commits in the log are safe too. So onDisk changes a value and restores it.
 func onDisk(ctx context.Context, db *gorm.DB, id int64) error {
 	if !dialect.Of(db).ShowsEarly {
 		return nil

@@ -18,7 +18,7 @@ const (
 	SoldOut  Outcome = "sold_out"
 	Busy     Outcome = "busy"      // gave up waiting or retrying
 	LockLost Outcome = "lock_lost" // the lease was lost before the write; nothing was written
-	Unknown  Outcome = "unknown"   // the commit's outcome is not known
+	Unknown  Outcome = "unknown"   // no answer to the COMMIT, so it may have been sold or not
 	Failed   Outcome = "failed"
 )
 
@@ -66,10 +66,9 @@ func OutcomeOf(err error) Outcome {
 	return Failed
 }
 
-// DatabaseError classifies the error of a statement. It returns ErrBusy for a deadlock or a lock
-// wait that timed out, and *Unavailable for a server that is down. If the context ended the
-// statement, it returns the context's cause; drivers report that case as a broken connection. It
-// returns nil for nil.
+// DatabaseError classifies the error of a statement. It returns ErrBusy for a deadlock or a lock wait that
+// timed out, and *Unavailable for a server that is down. If the context ended the statement, it returns the
+// context's cause, although drivers report a broken connection then. It returns nil for nil.
 func DatabaseError(ctx context.Context, operation string, err error) error {
 	var down *Unavailable
 	if err == nil || errors.As(err, &down) { // the error already names another server

@@ -1,5 +1,5 @@
-// Package purchase sells units. It contains the order, its outcome, the record, and the naive
-// critical section that every lock strategy wraps.
+// Package purchase sells units of products. It contains the order, its outcome, the record of a sale, and the
+// naive critical section that every lock strategy wraps.
 //
 //	request -> http.go -> Front -> Strategy.Buy -> (lock) -> Section.Sell -> Receipt
 //	                                                          read the stock
@@ -7,9 +7,9 @@
 //	                                                          write the stock  \ one
 //	                                                          insert the record / transaction
 //
-// Front has the layers before a strategy: admission, idempotency, the sold-out check.
+// Front has the layers before a strategy: admission control, idempotency, the sold-out check.
 //
-// The strategies are in internal/lockstrategy, one file each. A correct one keeps the invariant
+// The lock strategies are in internal/lockstrategy, one file each. A correct strategy keeps the invariant
 //
 //	sum(purchase_history.amount) + product.amount + sum(product_part.amount) = product.stocked
 package purchase
@@ -33,8 +33,8 @@ type Order struct {
 	IdempotencyKey string // "" or a name that CheckName accepts; a repeated key gets the first answer again
 }
 
-// Check returns an error if an order is invalid. It looks at the order alone: only the sale finds
-// out whether the product exists.
+// Check returns an error if an order is invalid. It looks at the order alone and does not check that the
+// product exists.
 func (o Order) Check() error {
 	if err := product.CheckName(o.Product); err != nil {
 		return fmt.Errorf("product %w", err)
@@ -54,30 +54,30 @@ func (o Order) Check() error {
 	return nil
 }
 
-// A Receipt is the answer to a buyer that bought something. The record with its ID must be in
-// purchase_history; otherwise the sale is lost.
+// A Receipt is the answer to a buyer that bought something. The table purchase_history must contain the
+// record with its ID; otherwise the sale is lost.
 type Receipt struct {
 	ID        int64
 	Product   string
 	Purchaser string
 	Amount    int64
-	Left      int64 // units left after this sale, as the seller saw it
+	Left      int64 // units left after this sale, as the strategy saw it
 	Strategy  string
 	Waited    time.Duration // from the call until it was the buyer's turn
 	Replayed  bool          // the sale was made before, under the same Idempotency-Key
 }
 
-// NewReceipt returns the receipt for the order o; left is the number of units after the sale.
-// Insert sets its ID.
+// NewReceipt returns the receipt for the order o, without the ID, which Insert sets. The parameter `left` is
+// the number of units after the sale.
 func NewReceipt(o Order, strategy string, left int64, waited time.Duration) Receipt {
 	return Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: left, Strategy: strategy, Waited: waited}
 }
 
 // A Strategy sells Order.Amount units of Order.Product to one buyer, or says why it did not.
 //
-// Buy returns ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome or ErrNoProduct, wrapped, for the
-// outcomes of those names. Any other error, such as that of Order.Check, means Failed. On every
-// error except ErrUnknownOutcome nothing was sold and the stock is unchanged. Buy is safe for
+// Buy returns ErrSoldOut, ErrBusy, ErrLockLost, ErrUnknownOutcome or ErrNoProduct, possibly wrapped, for the
+// outcomes of those names. Any other error, such as that of Order.Check, means the outcome Failed. After
+// every error except ErrUnknownOutcome, nothing was sold and the stock is unchanged. Buy is safe for
 // concurrent use by goroutines, and by processes on the same servers.
 type Strategy interface {
 	Buy(ctx context.Context, o Order) (Receipt, error)
@@ -96,7 +96,8 @@ type StockKeeper interface {
 	KeepsStock()
 }
 
-// A Worker does background work, for which no buyer waits. A shop runs it from start to stop.
+// A Worker is a strategy with background work, for which no buyer waits. A shop runs the work from its start
+// to its stop.
 type Worker interface {
 	// Work returns when ctx ends.
 	Work(ctx context.Context)

@@ -9,10 +9,10 @@ import (
 	"github.com/oversell/oversell/internal/product"
 )
 
-// Restock puts units of a product on sale. It sets the stock, deletes the product's records, and
-// calls Reset of each element of kept. The caller must keep the buyers of its process out of Buy
-// until Restock returns. Restock resets the locks first: if their server is down, stock and records
-// stay unchanged, and the error wraps that of the Resetter.
+// Restock puts units of a product on sale. It sets the stock, deletes the product's records, and calls Reset
+// of each element of `kept`, such as a lock in Redis. The caller must keep the buyers of its process out of
+// Buy until Restock returns. Restock calls Reset first: if a lock's server is down, stock and records stay
+// unchanged, and the error wraps that of the Resetter.
 func Restock(ctx context.Context, db *gorm.DB, kept []Resetter, name string, units int64) error {
 	for _, k := range kept {
 		if err := k.Reset(ctx, name); err != nil {

@@ -13,14 +13,13 @@ import (
 //	request -> Idempotent -> SoldOutCheck -> Strategy
 //	                             one unlocked read of the stock, shared by all waiting buyers
 //
-// It refuses a buyer only because of a read that began after the buyer arrived, never because of an
-// older one. A buyer that arrives during a read waits for the next read, since the current one may
-// have begun before a restock. So at some moment of the request the stock was too low, and a
-// strategy that read it at that moment would have refused the buyer too. If the read fails or takes
-// too long, the strategy decides.
+// It refuses a buyer only because of a read that began after the buyer arrived. A buyer that arrives during a
+// read waits for the next read, since the current one may have begun before a restock. So at some moment of
+// the request the stock was too low, and a strategy that read it then would have refused the buyer too. If
+// the read fails or takes too long, the strategy decides.
 //
-// The check remembers only whether to read. Its reads begin after a product's first refusal, and end
-// when one finds enough units.
+// The check remembers no stock, only whether it has to read. It begins to read for a product after a
+// strategy's first refusal, and stops when a read finds enough units.
 //
 // A SoldOutCheck is safe for concurrent use.
 type SoldOutCheck struct {
@@ -31,9 +30,8 @@ type SoldOutCheck struct {
 	asked map[string]*asked // for each product with a refused order or a read under way
 }
 
-// Left reads, without a lock, how many units of a product can still be sold. At some moment of the
-// read, the committed stock must have been at most the result. Left returns ErrNoProduct if there is
-// no such product.
+// Left reads, without a lock, how many units of a product can still be sold. The result must not be below the
+// stock that was committed at some moment of the read. Left returns ErrNoProduct if there is no such product.
 type Left func(ctx context.Context, product string) (units int64, _ error)
 
 type asked struct {
@@ -41,17 +39,17 @@ type asked struct {
 	now, next *reading
 }
 
-// reading is one read. Its result is valid once done is closed.
+// reading is one read. Its result is valid once the channel `done` is closed.
 type reading struct {
-	ctx  context.Context // values of the first buyer's context; it never ends
+	ctx  context.Context // has the values of the first buyer's context, but never ends
 	done chan struct{}
 	left int64
 	err  error // why the stock is not known
 	less error // ErrSoldOut for every order above the stock
 }
 
-// NewSoldOutCheck returns a check that reads the stock with the function read. It gives up a read after
-// the duration patience.
+// NewSoldOutCheck returns a check that reads the stock with the function `read`. It gives up a read after the
+// duration `patience`.
 func NewSoldOutCheck(read Left, patience time.Duration) *SoldOutCheck {
 	return &SoldOutCheck{read: read, patience: patience, asked: map[string]*asked{}}
 }
@@ -85,7 +83,7 @@ type refuser interface {
 
 func (s *checked) refuse(ctx context.Context, o Order) error { return s.check.refuse(ctx, o) }
 
-// refuse returns nil for an order with an Idempotency-Key: Buy may find an earlier sale under it.
+// refuse returns nil for an order with an Idempotency-Key, since Buy may find an earlier sale under that key.
 func (s *Idempotent) refuse(ctx context.Context, o Order) error {
 	if r, ok := s.strategy.(refuser); ok && o.IdempotencyKey == "" {
 		return r.refuse(ctx, o)
@@ -154,7 +152,7 @@ func (c *SoldOutCheck) run(product string, a *asked, r *reading) {
 	}
 }
 
-// note records for which orders a read is worthwhile.
+// note stores, after the read r, for which amounts the check must read again.
 func (a *asked) note(r *reading) {
 	a.from = max(r.left, 0) + 1
 	if r.err != nil || a.from > MaxAmount {

@@ -18,9 +18,8 @@ import (
 // If fn returns an error or panics, InTx rolls back and returns the error unchanged. If the commit
 // fails without the server's own error message, the error is ErrUnknownOutcome.
 //
-// A context that ends rolls the transaction back. It does not interrupt a COMMIT that was sent:
-// MySQL's and SQLite's drivers pass no context to COMMIT, and internal/engine gives PostgreSQL's
-// driver none either.
+// When the context ends, the transaction is rolled back. A COMMIT that was sent is not interrupted: MySQL's
+// and SQLite's drivers pass no context to COMMIT, and internal/engine gives PostgreSQL's driver none either.
 func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	tx := db.WithContext(ctx).Begin(options...)
 	if tx.Error != nil {
@@ -39,10 +38,10 @@ func InTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options 
 	return commitError(ctx, tx.Commit().Error)
 }
 
-// InLockingTx is InTx for a transaction that reads in order to write: no other transaction can
-// write a row that fn has read for update. On SQLite, which has no row locks, it uses BEGIN
-// IMMEDIATE, the write lock of the whole file (https://www.sqlite.org/lang_transaction.html). On
-// other databases fn must read with product.ForUpdate. The options are those of InTx.
+// InLockingTx does the same as InTx for a transaction that reads in order to write. No other transaction can
+// write a row that fn has read for update. On SQLite, which has no row locks, it uses BEGIN IMMEDIATE, the
+// write lock of the whole file (https://www.sqlite.org/lang_transaction.html). On other databases fn must read
+// with product.ForUpdate. The options are those of InTx.
 func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, options ...*sql.TxOptions) error {
 	if dialect.Of(db).RowLocks {
 		return InTx(ctx, db, fn, options...)
@@ -54,8 +53,7 @@ func InLockingTx(ctx context.Context, db *gorm.DB, fn func(tx *gorm.DB) error, o
 		if err := conn.Exec("BEGIN IMMEDIATE").Error; err != nil {
 			return DatabaseError(ctx, "begin immediate", err)
 		}
-		// The transaction must end even if ctx has ended, since the connection goes back to the
-		// pool.
+		// The transaction must end even if ctx has ended, since the connection goes back to the pool.
 		uncancelled := conn.WithContext(context.WithoutCancel(ctx))
 		open := true
 		defer func() {

@@ -11,17 +11,16 @@ var parts = Kind{Table: "product_part", Number: "part", divide: func(tx *gorm.DB
 	return WriteParts(tx, name, nil, Evenly(units, rows))
 }}
 
-// A Part is a row with units of a product. A buyer that takes from it locks no other part, and not
-// the product's row. A transaction that moves units between parts, or between a part and the
-// product's row, must first lock the product's row, see product.ForUpdate. A transaction that only
-// takes from a part need not lock the product's row.
+// A Part is a row with some units of a product. A buyer that takes units from a part locks only that part. A
+// transaction that moves units between parts, or between a part and the product's row, must first lock the
+// product's row with product.ForUpdate.
 type Part struct {
 	ProductName string
 	Part        int64 // number of the part, from 0
 	Amount      int64 // units that can still be sold
 }
 
-// TableName keeps the singular that the migrations use.
+// TableName returns the name in the migrations. By default, gorm would use the plural.
 func (Part) TableName() string { return parts.Table }
 
 // Sum returns the units of the parts.
@@ -39,25 +38,24 @@ func TakeFromPart(tx *gorm.DB, name string, part, units int64) (bool, error) {
 	return done.RowsAffected == 1, done.Error
 }
 
-// PartsWith returns the numbers of the parts with at least the given units, in ascending order, but only
-// numbers below limit. It takes no lock: another buyer may take the units before the caller does.
+// PartsWith returns the numbers of the parts that have at least the given units, in ascending order. It returns
+// only numbers below limit. It takes no lock: another buyer may take the units before the caller does.
 func PartsWith(db *gorm.DB, name string, units, limit int64) ([]int64, error) {
 	var numbers []int64
 	err := db.Model(&Part{}).Where("product_name = ? AND part < ? AND amount >= ?", name, limit, units).Order("part").Pluck("part", &numbers).Error
 	return numbers, err
 }
 
-// PartsForUpdate reads the parts of a product in the order of their numbers and keeps them locked
-// until the transaction of tx ends. The caller must have locked the product's row; otherwise two
-// callers could deadlock.
+// PartsForUpdate reads the parts of a product in the order of their numbers and keeps them locked until the
+// transaction of tx ends. The caller must have locked the product's row; otherwise two callers could deadlock.
 func PartsForUpdate(tx *gorm.DB, name string) ([]Part, error) {
 	var parts []Part
 	err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("product_name = ?", name).Order("part").Find(&parts).Error
 	return parts, err
 }
 
-// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The list before is the result
-// of PartsForUpdate in this transaction. WriteParts deletes the parts with higher numbers in this list.
+// WriteParts writes the stock of a product as parts 0 to len(amounts)-1. The list `before` is the result of
+// PartsForUpdate in this transaction. WriteParts deletes those of its parts that have higher numbers.
 func WriteParts(tx *gorm.DB, name string, before []Part, amounts []int64) error {
 	parts := make([]Part, len(amounts))
 	for i, units := range amounts {
@@ -102,9 +100,8 @@ func RemoveParts(tx *gorm.DB, name string, numbers []int64) error {
 	return nil
 }
 
-// MoreUnits returns new parts for the given units, one unit each, without inserting them. It returns
-// fewer parts if the product would otherwise have more than maxParts. The caller must have locked the
-// product's row.
+// MoreUnits returns new parts for the given units, one unit each, without inserting them. It returns fewer
+// parts if the product would otherwise have more than maxParts. The caller must have locked the product's row.
 func MoreUnits(tx *gorm.DB, name string, units, maxParts int64) ([]Part, error) {
 	var there struct{ Parts, Highest int64 }
 	err := tx.Model(&Part{}).Select("COUNT(*) AS parts, COALESCE(MAX(part), -1) AS highest").Where("product_name = ?", name).Scan(&there).Error

@@ -1,7 +1,7 @@
 // Package stock owns the tables that hold units of a product outside the product's own row.
 //
-// The stock of a product is the amount of its row plus the amounts in these tables. Each table is
-// one file and one entry in the list kinds.
+// The stock of a product is the amount of its row plus the amounts in these tables. Each table has its own
+// file and an entry in the function `kinds`.
 package stock
 
 import (
@@ -14,7 +14,7 @@ import (
 type Kind struct {
 	Table string
 
-	// Number is the column that distinguishes the rows of one product, from 0.
+	// Number is the column with the number of a row within its product, from 0.
 	Number string
 
 	// divide writes the units as the given number of rows, in place of the existing rows.
@@ -61,8 +61,8 @@ func ClearAll(tx *gorm.DB) error {
 	return nil
 }
 
-// Restore divides the units among the given number of rows of the first kind, and leaves no units in the other
-// kinds. With 0 rows it writes no units. No other transaction may write to the product at the same time.
+// Restore divides the units among the given number of rows of the first table, and leaves no units in the other
+// tables. With 0 rows it writes no units. No other transaction may write to the product at the same time.
 func Restore(tx *gorm.DB, name string, units, rows int64) error {
 	for i, k := range kinds() {
 		there := rows
@@ -81,8 +81,8 @@ func Restore(tx *gorm.DB, name string, units, rows int64) error {
 	return nil
 }
 
-// Rows returns one query per table, with the product as its only parameter. A query returns -1-n
-// for row n, and the row's amount.
+// Rows returns one query per table, with the product as its only parameter. For row n, a query returns the
+// number -1-n and the row's amount.
 func Rows() (queries []string) {
 	for _, k := range kinds() {
 		queries = append(queries, "SELECT -1 - "+k.Number+", amount FROM "+k.Table+" WHERE product_name = ? ORDER BY 1 DESC")

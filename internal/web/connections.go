@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// connections limits the connections of a server. Each is an open file, and a shop that has used up
-// its files cannot reach its database. A connection beyond the limit replaces the connection that
-// has waited longest for a request or for a delayed refusal. If all others are being served, the new
-// connection is refused.
+// connections limits the open connections of a server. Each is an open file, and a shop that has used up its
+// files cannot reach its database. A new connection beyond the limit replaces an idle one: the one that has
+// waited longest for a request or for a delayed refusal. If all others are being served, the new connection
+// is refused.
 type connections struct {
 	most int
 
 	finishing atomic.Bool
 
 	mu   sync.Mutex
-	open map[net.Conn]*linked.Element // its element in idle; nil: it is being served
+	open map[net.Conn]*linked.Element // the connection's element in `idle`; nil: it is being served
 	idle linked.List                  // elements of type waiting, the longest-waiting first
 }
 
-// waiting is a connection that can be ended.
+// waiting is an idle connection, which the server may end for a new one.
 type waiting struct {
 	conn   net.Conn
-	wanted chan struct{} // closed to send its delayed refusal and end it; nil: it has no request
+	wanted chan struct{} // closed to send the delayed refusal and end the connection; nil: it has no request
 }
 
 func newConnections(most int) *connections {
@@ -42,7 +42,8 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	case surplus == conn:
 		_ = conn.Close()
 	default:
-		// The server still answers a request that has arrived by now, and then reads end of file.
+		// After CloseRead, the server still answers a request that has arrived by now, and then reads end of
+		// file.
 		if half, ok := surplus.(interface{ CloseRead() error }); !ok || half.CloseRead() != nil {
 			_ = surplus.Close()
 		}
@@ -53,9 +54,9 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 // told to stop.
 const lastRequests = 250 * time.Millisecond
 
-// finish marks each answer as the last over its connection. It returns when no connection is open,
-// or after lastRequests. http.Server.Shutdown would close idle connections even if a request is on
-// its way.
+// finish marks each further answer as the last over its connection. It returns when no connection is open, or
+// after lastRequests. It must precede http.Server.Shutdown, which closes idle connections even if a request
+// is on its way.
 func (c *connections) finish() {
 	c.finishing.Store(true)
 	c.hurry()
@@ -66,7 +67,7 @@ func (c *connections) finish() {
 	}
 }
 
-// hurry ends the delay of all delayed refusals.
+// hurry sends all delayed refusals now.
 func (c *connections) hurry() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +83,8 @@ func (c *connections) hurry() {
 	}
 }
 
-// spare is the function that purchase.RememberReturns needs. Until its caller calls done, the
-// delayed refusal may be sent early, for a new connection or when the shop stops.
+// spare is the argument of purchase.RememberReturns, which calls it when it delays a refusal. Until its
+// caller calls `done`, the refusal may be sent early, for a new connection or when the shop stops.
 func (c *connections) spare(conn net.Conn) (wanted <-chan struct{}, done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,8 +110,8 @@ func (c *connections) count() int {
 	return len(c.open)
 }
 
-// note updates the state of a connection. It returns a surplus connection for the caller to close,
-// or nil. A surplus connection with a delayed refusal ends by itself, after the refusal.
+// note stores the state of a connection. If there are too many, it returns one that the caller must close, or
+// nil. It does not return one with a delayed refusal, which ends by itself after the refusal.
 func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +142,8 @@ func (c *connections) note(conn net.Conn, state http.ConnState) (surplus net.Con
 	return surplus
 }
 
-// CheckConnections returns an error if this process cannot open files for so many connections.
+// CheckConnections returns an error if this process cannot open enough files for the given number of
+// connections.
 func CheckConnections(most int) error {
 	if can := affordable(most); can < most {
 		return fmt.Errorf("--max-conns must be at most %d (got %d): this process can open only %d files; raise the limit with ulimit -n", can, most, openFiles())
@@ -149,8 +151,8 @@ func CheckConnections(most int) error {
 	return nil
 }
 
-// affordable returns the parameter `most`, but no more than three quarters of the number of files that
-// this process may open. The other files are reserved for connections to servers and for logs.
+// affordable returns the parameter `most`, but no more than three quarters of the number of files that this
+// process may open. The other files are for connections to databases and lock servers, and for logs.
 func affordable(most int) int {
 	if files := openFiles(); files > 0 {
 		return min(most, files/4*3)

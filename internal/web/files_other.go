@@ -2,5 +2,5 @@
 
 package web
 
-// openFiles returns 0: this system has no limit to query.
+// openFiles returns 0, which means unknown: this system has no limit to query.
 func openFiles() int { return 0 }

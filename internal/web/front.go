@@ -21,9 +21,9 @@ func (s *Shop) newFront() purchase.Front {
 	return f
 }
 
-// newCheck returns a sold-out check with connections of its own. In the buyers' pool it would wait
-// behind the buyers. Its read has a short time-out, so that a database that hangs does not take a
-// buyer's whole wait before the strategy runs.
+// newCheck returns a sold-out check with connections of its own. In the buyers' pool, its reads would wait
+// behind the buyers. A read has a short time-out. Otherwise a database that hangs would use up a buyer's
+// whole wait before the strategy runs.
 func (s *Shop) newCheck(left purchase.OfStock) *purchase.SoldOutCheck {
 	return purchase.NewSoldOutCheck(func(ctx context.Context, product string) (int64, error) {
 		return left(s.engine.Admin.WithContext(ctx), product)

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// CheckHosts returns an error for the first name that the Host of a request cannot have.
+// CheckHosts returns an error for the first of the names that cannot be the Host of a request.
 func CheckHosts(names []string) error {
 	for _, name := range names {
 		if _, err := netip.ParseAddr(name); err == nil {
@@ -25,13 +25,13 @@ func CheckHosts(names []string) error {
 	return nil
 }
 
-// onlyKnownHosts refuses requests whose Host is not a name of this shop. On a loopback address
-// no token is needed. An attacker's page could let its own name resolve to 127.0.0.1 and restock
-// from the user's browser, which would consider page and shop the same origin (DNS rebinding). The
-// attacker cannot forge the name in Host.
+// onlyKnownHosts refuses requests whose Host is not a name of this shop, against DNS rebinding. On a loopback
+// address the shop needs no token. An attacker's page could let its own name resolve to 127.0.0.1 and restock
+// from the user's browser, which would consider page and shop the same origin. But the page cannot change the
+// Host header that the browser sends.
 //
-// Allowed are the names of loopback (RFC 6761, 6.3), the address that the client connected to, and
-// the given names. A shop on any other address allows every name, unless names are given.
+// The shop accepts the names of loopback (RFC 6761, 6.3), the address that the client connected to, and the
+// names in `given`. A shop on any other address accepts every name if `given` is empty.
 func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	if !isLoopback(addr) && len(given) == 0 {
 		return func(*gin.Context) {}
@@ -50,8 +50,7 @@ func onlyKnownHosts(addr net.Addr, given []string) gin.HandlerFunc {
 	}
 }
 
-// isOwn reports whether host is a name or an address of loopback, or the address that the client
-// connected to.
+// isOwn reports whether host is a name or an address of loopback, or the address that the client connected to.
 func isOwn(r *http.Request, host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// handler returns the handler with every route of the shop. The shop listens at addr. On an address
-// other than loopback, admin routes require token.
+// handler returns the handler with every route of the shop. The shop listens at addr. If that is not a
+// loopback address, admin routes require the token.
 func (s *Shop) handler(addr net.Addr, token string) *gin.Engine {
 	r := gin.New()
 	r.RedirectTrailingSlash = false // a redirect would not be problem+json
@@ -61,7 +61,8 @@ func (s *Shop) handler(addr net.Addr, token string) *gin.Engine {
 	return r
 }
 
-// availableStrategy is an entry of the catalogue, and whether it can run here.
+// availableStrategy is an entry of the catalogue of lock strategies, and whether it can run on this shop's
+// servers.
 type availableStrategy struct {
 	lockstrategy.Entry
 	Available bool   `json:"available"`

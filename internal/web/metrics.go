@@ -50,7 +50,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// turnedAway counts a buy beyond the limit of buys in flight.
+// turnedAway counts a buy that was refused because too many buys were in flight.
 func (m *metrics) turnedAway(strategy string) {
 	m.buys.WithLabelValues(strategy, string(purchase.Busy)).Inc()
 }

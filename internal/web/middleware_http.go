@@ -24,7 +24,7 @@ import (
 // of 255 characters, has about 2 KiB.
 const maxBody = 64 << 10
 
-// plausibleID matches request ids that cannot forge a line in the log.
+// plausibleID matches request ids without characters that could fake a line in the log.
 var plausibleID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // identify gives each request an id: the client's own if it is valid, otherwise a new one.
@@ -36,9 +36,9 @@ func identify(c *gin.Context) {
 	c.Header(problem.RequestIDHeader, id)
 }
 
-// logRequests writes a line for each request. The level is error for failures inside the shop, and
-// otherwise debug, since a rush sends thousands of requests. About a server that is down it writes at
-// most one line per outageEvery.
+// logRequests writes a line for each request. The level is error for failures inside the shop, and otherwise
+// debug, since a load test sends thousands of requests. About each server that is down it writes at most one
+// line per outageEvery.
 func logRequests(log *slog.Logger) gin.HandlerFunc {
 	down := outages{log: log, said: map[string]time.Time{}}
 	return func(c *gin.Context) {
@@ -66,8 +66,7 @@ func logRequests(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// outages logs the servers that were unavailable to a request. Its methods may be called by several
-// goroutines.
+// outages logs the servers that were unavailable to a request. Its methods may be called by several goroutines.
 type outages struct {
 	log *slog.Logger
 
@@ -100,9 +99,9 @@ func recoverPanics(log *slog.Logger) gin.HandlerFunc {
 	})
 }
 
-// limitBody closes the connection after the answer if a body is too large. Otherwise the server
-// would wait for the rest of the body before it answers. MaxBytesReader needs net/http's own writer
-// for that.
+// limitBody closes the connection after the answer if a body is too large. Otherwise the server would wait
+// for the rest of the body before it answers. http.MaxBytesReader can close the connection only through
+// net/http's own ResponseWriter.
 func limitBody(c *gin.Context) {
 	w := http.ResponseWriter(c.Writer)
 	if inner, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
@@ -139,7 +138,8 @@ func isLoopback(addr net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// lastAnswer tells the client to close the connection, if finish was called.
+// lastAnswer tells the client to close the connection, if the shop is stopping (the method `finish` was
+// called).
 func (c *connections) lastAnswer(g *gin.Context) {
 	if c.finishing.Load() {
 		g.Header("Connection", "close")

@@ -16,7 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/room"
 )
 
-// restock calls purchase.Restock while this process has no buy in flight.
+// restock puts units of a product on sale while this process has no buy of the product in flight.
 func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 	if err := s.down(ctx); err != nil { // checked before buyers have to wait
 		return fmt.Errorf("nothing was restocked: %w", err)
@@ -34,7 +34,7 @@ func (s *Shop) restock(ctx context.Context, name string, amount int64) error {
 	})
 }
 
-// downFor calls down for the servers that a strategy needs.
+// downFor calls the method `down` for the servers that a strategy needs.
 func (s *Shop) downFor(ctx context.Context, strategy string) error {
 	servers := []string{"database"}
 	entry, _ := lockstrategy.ByName(strategy)
@@ -44,9 +44,9 @@ func (s *Shop) downFor(ctx context.Context, strategy string) error {
 	return s.down(ctx, servers...)
 }
 
-// down returns an error if one of the given servers does not answer; without names, it asks all
-// servers. Concurrent callers share one request. It returns nil if this process got too little
-// processor time to find out.
+// down returns an error if one of the given servers does not answer; without names, it asks all servers.
+// Concurrent callers share one request. It returns nil if this process got too little processor time to
+// notice an answer.
 func (s *Shop) down(ctx context.Context, servers ...string) error {
 	_, err, _ := s.asking.Do(fmt.Sprint(servers), func() (any, error) {
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*s.silence)
@@ -64,7 +64,8 @@ func (s *Shop) down(ctx context.Context, servers ...string) error {
 	return err
 }
 
-// newRoom returns a room that buys from this shop under each strategy that it can run.
+// newRoom returns the classroom, whose buyers buy from this shop. It offers each strategy that the shop can
+// run.
 func (s *Shop) newRoom() *room.Room {
 	config := room.Config{Sell: s.counter.Sell, CheckProduct: s.isProduct, Restock: s.restock}
 	for _, e := range lockstrategy.All() {

@@ -23,8 +23,8 @@ const ShutdownTimeout = 10 * time.Second
 // ErrUnfinished means that the shop stopped before it had answered all buyers.
 var ErrUnfinished = errors.New("some buys did not finish")
 
-// Serve serves at addr until ctx ends, then lets running buys finish. It prints its address as the
-// first line on stdout. On an address other than loopback, admin routes require token.
+// Serve serves at addr until ctx ends, then lets running buys finish. It prints its address as the first line
+// on stdout. If addr is not a loopback address, admin routes require the token.
 func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Shop) Serve(ctx context.Context, addr, token string, stdout io.Writer) 
 	}
 	s.log.Info("stopping: letting running buys finish", "patience", ShutdownTimeout)
 	if s.runs != nil {
-		go s.runs.Close() // a rush of the live page ends meanwhile
+		go s.runs.Close() // ends a burst of buyers that the live page has started
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer cancel()
@@ -91,8 +91,8 @@ func announce(out io.Writer, addr net.Addr, token string) {
 	}
 }
 
-// Server returns a server with the time-outs that a public port needs. The live page's streams
-// remove the write time-out for themselves and end with the shutdown.
+// Server returns a server with the time-outs that a public port needs. The event streams of the live page
+// have no write time-out, and end when the server shuts down.
 func (s *Shop) Server(addr net.Addr, token string) *http.Server {
 	server := &http.Server{
 		Handler:           s.handler(addr, token),
@@ -107,7 +107,7 @@ func (s *Shop) Server(addr net.Addr, token string) *http.Server {
 	}
 	server.RegisterOnShutdown(s.watch.hub.Close)
 	if games := s.config.Games; games != nil {
-		server.RegisterOnShutdown(games.Close) // this also ends the event streams of the games' pages
+		server.RegisterOnShutdown(games.Close) // also ends the event streams of the games' pages
 	}
 	return server
 }

@@ -35,8 +35,8 @@ type Config struct {
 	SoldOutCheck   bool           // answer buyers of a sold-out product before a strategy takes a lock
 	Admission      bool           // answer busy at once if a buyer could not be served in time
 	Hosts          []string       // further names that the Host of a request may have
-	Failpoints     *failpoint.Set // nil unless shop verify has started the shop
-	Sender         runs.Sender    // sends the live page's rushes; nil: the page offers none
+	Failpoints     *failpoint.Set // where to inject faults; nil unless `shop verify` has started the shop
+	Sender         runs.Sender    // sends the bursts of buyers of the live page; nil: the page offers none
 	Games          *host.Host     // nil: the shop has no games
 }
 
@@ -89,7 +89,7 @@ func New(e *engine.Engine, c Config, log *slog.Logger) *Shop {
 	return s
 }
 
-// Add adds a strategy, and registers its Reset, Close and Work if it has them.
+// Add adds a strategy, and registers its methods Reset, Close and Work if it has them.
 func (s *Shop) Add(name string, strategy purchase.Strategy) {
 	if lock, ok := strategy.(purchase.Resetter); ok {
 		s.locks = append(s.locks, lock)
@@ -108,8 +108,8 @@ func (s *Shop) Add(name string, strategy purchase.Strategy) {
 // Observe receives the lock events of strategies.
 func (s *Shop) Observe(ctx context.Context, e lockstrategy.Event) { s.watch.lockEvent(ctx, e) }
 
-// Work starts the background work of the strategies. The function stop ends that work, waits for
-// it, and closes the strategies.
+// Work starts the background work of the strategies. The result `stop` ends that work, waits for it, and closes
+// the strategies.
 func (s *Shop) Work(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

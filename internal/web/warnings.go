@@ -24,7 +24,7 @@ func Warnings(ctx context.Context, e *engine.Engine, replicas int) []string {
 	return e.Warnings
 }
 
-// warnOfReplicas warns of primaries with fewer replicas than a lock waits for, or returns "".
+// warnOfReplicas returns a warning if a Redis primary has fewer replicas than a lock waits for, or "".
 func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
 	if wait == 0 || e.Redis == nil {
 		return ""
@@ -53,7 +53,7 @@ func warnOfReplicas(ctx context.Context, e *engine.Engine, wait int) string {
 	return fmt.Sprintf("--redis-wait %d: a primary of Redis has %s replicas now; until it has %d, buyers of %s are told busy", wait, short[0], wait, strings.Join(Confirming(), ", "))
 }
 
-// Confirming returns the strategies that can wait for replicas.
+// Confirming returns the strategies that can wait until replicas of Redis have stored a lock.
 func Confirming() (names []string) {
 	for _, e := range lockstrategy.All() {
 		if e.Confirms {
@@ -63,8 +63,8 @@ func Confirming() (names []string) {
 	return names
 }
 
-// Uncheck turns the sold-out check off if this engine does not support it, and returns the reason.
-// It returns "" if the check stays on or was off.
+// Uncheck turns the sold-out check off if the servers of the engine e do not support it, and returns the
+// reason. It returns "" if the check stays on or was off.
 func (c *Config) Uncheck(e *engine.Engine) string {
 	why := e.Lacks[dialect.CurrentReads]
 	if !c.SoldOutCheck || why == "" {

@@ -11,11 +11,11 @@ import (
 	"github.com/oversell/oversell/internal/teach/live"
 )
 
-// watcher receives each buy and each lock event, for the metrics, the live page and shop verify.
+// watcher receives each buy and each lock event, for the metrics, the live page and `shop verify`.
 type watcher struct {
 	metrics    *metrics
 	hub        *live.Hub
-	failpoints *failpoint.Set // nil unless shop verify has started the shop
+	failpoints *failpoint.Set // nil unless `shop verify` has started the shop
 }
 
 func (w *watcher) Called(strategy string, o purchase.Order) {
@@ -47,9 +47,9 @@ func (w *watcher) Returned(strategy string, o purchase.Order, r purchase.Receipt
 	w.publish(e)
 }
 
-// lockEvent implements lockstrategy.Observer. A Waiting event with a token means that a strategy
-// that writes later, such as `redis-lua`, has promised the buyer a unit. The history has this
-// machine's time, since a fault may have moved the strategy's clock.
+// lockEvent implements lockstrategy.Observer. A Waiting event with a token means that a strategy that writes
+// sales later, such as `redis-lua`, has promised the buyer a unit. lockEvent records this machine's time,
+// since a fault may have changed the strategy's clock.
 func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	switch {
 	case w.failpoints == nil:
@@ -63,7 +63,7 @@ func (w *watcher) lockEvent(ctx context.Context, e lockstrategy.Event) {
 	})
 }
 
-// publish sends an event to the live page and, with failpoints, to shop verify.
+// publish sends an event to the live page. If failpoints is set, it also sends the event to `shop verify`.
 func (w *watcher) publish(e history.Event) {
 	if w.failpoints != nil {
 		w.failpoints.Record(e)
@@ -71,7 +71,7 @@ func (w *watcher) publish(e history.Event) {
 	w.hub.Publish(e)
 }
 
-// soldTells reports whether the remaining stock in the strategy's receipt identifies the sold unit.
+// soldTells reports whether the remaining stock in the strategy's receipt tells which unit was sold.
 func soldTells(strategy string) bool {
 	entry, ok := lockstrategy.ByName(strategy)
 	return ok && !entry.LeftLags && !entry.AdmitsFirst

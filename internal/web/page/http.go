@@ -1,5 +1,5 @@
-// Package page has the common parts of the shop's pages: their content policy, how embedded files
-// are served, and how callers are identified for limits.
+// Package page has the common parts of the shop's web pages: the content security policy, a handler for
+// embedded files, and the identification of callers for limits.
 package page
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Policy lets a page load its own files and nothing else.
+// Policy is the Content-Security-Policy of each page: it may load files of the shop and nothing else.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // File serves an embedded file.
@@ -29,9 +29,9 @@ func File(files embed.FS, name string) gin.HandlerFunc {
 	}
 }
 
-// Caller returns the address that limits apply to: the remote address, or for IPv6 its network,
-// since one machine may have many addresses in a network. It returns "" for this machine, which has
-// no limit. Headers of proxies are ignored, since any client can set them.
+// Caller returns the address that limits apply to: the client's address, or for IPv6 its network, since one
+// machine may have many addresses in a network. It returns "" for this machine, which has no limit. It
+// ignores headers of proxies, since any client can set them.
 func Caller(r *http.Request) string {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package problem writes the shop's errors: application/problem+json as in RFC 9457, with one
-// additional member, "outcome", the outcome of the buy. It is the only place that turns an error
-// into a response.
+// Package problem writes the shop's errors as application/problem+json (RFC 9457). One additional member,
+// "outcome", has the outcome of the buy. No other package turns an error into a response.
 package problem
 
 import (
@@ -38,7 +37,7 @@ func Write(c *gin.Context, status int, outcome, detail string) {
 	Reply(c.Writer, status, outcome, detail)
 }
 
-// Reply is Write for a plain http.Handler.
+// Reply does the same as Write in a plain http.Handler.
 func Reply(w http.ResponseWriter, status int, outcome, detail string) {
 	body := Details{
 		Type: "about:blank", Title: http.StatusText(status), Status: status,

@@ -68,13 +68,14 @@ func Audit(t testing.TB, base, product string) audit.Sums {
 	return Decode[audit.Sums](t, Call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
 }
 
-// WantStatus checks the status. The report begins with about.
+// WantStatus checks the status. A failure's message begins with the parameter `about`.
 func WantStatus(t testing.TB, r Response, status int, about ...any) {
 	t.Helper()
 	expect.Equal(t, r.Status, status, append(about, string(r.Body))...)
 }
 
-// WantProblem checks status, outcome and form of an error, and that its detail contains each of says.
+// WantProblem checks status, outcome and form of an error response, and that its detail contains each text in
+// `says`.
 func WantProblem(t testing.TB, r Response, status int, outcome string, says ...string) problem.Details {
 	t.Helper()
 	p := Decode[problem.Details](t, r)
@@ -91,7 +92,7 @@ func WantProblem(t testing.TB, r Response, status int, outcome string, says ...s
 	return p
 }
 
-// Eventually polls done until it returns true, and fails the test after a deadline.
+// Eventually polls `done` until it returns true, and fails the test after the duration Patience.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !done(); time.Sleep(20 * time.Millisecond) {
@@ -101,8 +102,8 @@ func Eventually(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// HeldUpBuy starts a buy that waits for a row which this test locks, and returns once the buy is in
-// flight.
+// HeldUpBuy locks a product's row, starts a buy that waits for this row, and returns once the buy is in
+// flight. The function `letGo` unlocks the row.
 func HeldUpBuy(t testing.TB, db *gorm.DB, base string) (bought <-chan Response, letGo func()) {
 	t.Helper()
 	hold := db.Begin()

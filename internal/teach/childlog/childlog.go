@@ -1,5 +1,4 @@
-// Package childlog keeps the beginning of a child process's output, and finds the reason why the
-// child ended.
+// Package childlog keeps the beginning of a child process's output, and finds in it why the child ended.
 package childlog
 
 import (
@@ -32,7 +31,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Fatal returns the line of a panic or of a fatal error, or "".
+// Fatal returns the line of a child's output that reports a panic or a fatal error, or "".
 func Fatal(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

@@ -19,7 +19,7 @@ import (
 // Module is the path of this project's module.
 const Module = "github.com/oversell/oversell"
 
-// A source is code that is linked into a judge.
+// A source is code (the learner's or the reference) that is linked into a judge, the program that tests it.
 type source struct {
 	Name      string
 	Path      string // import path
@@ -27,8 +27,8 @@ type source struct {
 	Reference string // import path of the code to compare with; "": none
 }
 
-// judgeFolder is the folder of the judge's main package. It exists only in an overlay of the go
-// command, which also uses copies of go.mod and go.sum. So nothing is written to the learner's
+// judgeFolder is the folder of the judge's main package. It exists only in an overlay of the go command (flag
+// -overlay). The go command also uses copies of go.mod and go.sum, so nothing is written to the learner's
 // folder.
 const judgeFolder = "oversell-judge"
 
@@ -37,8 +37,8 @@ type ownError struct{ text string }
 
 func (e *ownError) Error() string { return e.text }
 
-// buildJudge compiles a program that judges the sources. The folder dir belongs to their module,
-// and all output goes to the folder temp.
+// buildJudge compiles a program that judges the sources. The folder dir is part of their module, and all
+// output goes to the folder temp.
 func buildJudge(ctx context.Context, dir, temp string, sources []source) (program string, _ error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", errors.New("go is not in PATH; install it from https://go.dev/dl")
@@ -77,8 +77,8 @@ func buildJudge(ctx context.Context, dir, temp string, sources []source) (progra
 
 const overlayFile = "overlay.json"
 
-// goCommand runs the go command in dir with the overlay and the go.mod in temp. It uses no network:
-// the module cache contains all modules that this program needed.
+// goCommand runs the go command in dir with the overlay and the go.mod in temp. It uses no network: the module
+// cache contains all modules with which this program was built.
 func goCommand(ctx context.Context, dir, temp, verb string, args ...string) *exec.Cmd {
 	flags := []string{verb, "-overlay", filepath.Join(temp, overlayFile), "-modfile", filepath.Join(temp, "go.mod")}
 	c := exec.CommandContext(ctx, "go", append(flags, args...)...)
@@ -119,7 +119,7 @@ func compiler(out string, err error) string {
 		case line == "", strings.HasPrefix(line, "# "), importer.MatchString(line):
 		case entry.MatchString(line):
 			return "New is missing, or is another function: func New(kit kata.Kit) kata.Strategy"
-		case ours.MatchString(line): // it is about the judge's imports
+		case ours.MatchString(line): // the line is about the judge's imports
 			lines = append(lines, ours.ReplaceAllString(line, ""))
 		default:
 			lines = append(lines, strings.TrimPrefix(line, "./"))
@@ -141,8 +141,8 @@ var (
 	ours     = regexp.MustCompile(`^\t?(imports \S+: )?\S*(shop-exercise-\d+|` + judgeFolder + `)/main\.go:\d+:\d+: `)
 )
 
-// Sources returns the folder with the sources of this program. If it was built from a published
-// version, folder is "", and version is that version.
+// Sources returns the folder with the sources of this program. If the program was built from a published
+// version, `folder` is "", and `version` is that version.
 func Sources(ctx context.Context) (folder, version string, _ error) {
 	if built := builtFrom(); isModule(built) {
 		return built, "", nil
@@ -158,8 +158,8 @@ func Sources(ctx context.Context) (folder, version string, _ error) {
 	return "", "", errors.New("cannot find the source code of shop, which exercises need; run it in a checkout of the project, or install a published version")
 }
 
-// builtFrom returns the folder of the module when this file was compiled, or "" if the compiler
-// removed it (-trimpath).
+// builtFrom returns the folder that held the module when this file was compiled, or "" if the compiler did
+// not record it (-trimpath).
 func builtFrom() string {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok || !filepath.IsAbs(file) {

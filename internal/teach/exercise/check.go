@@ -20,15 +20,15 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// judgeWithin limits the child that judges the code. The child limits each part itself and is
-// killed only if that fails.
+// judgeWithin is the time limit of the child process that judges the code. The child limits each of its
+// checks itself. It is killed only if that fails.
 const judgeWithin = 6 * time.Minute
 
 // A Result is the result of a check.
 type Result struct {
 	judge.Judgement
-	PerSecond      float64 `json:"per_second"`       // sales per second of the rush; 0 without a rush
-	TheirPerSecond float64 `json:"their_per_second"` // sales per second of the reference in the same run
+	PerSecond      float64 `json:"per_second"`       // sales per second of the rush (burst of buyers) on the learner's code; 0: no rush
+	TheirPerSecond float64 `json:"their_per_second"` // sales per second of the reference solution in the same run
 }
 
 // A judged is a compiled judge, and the source that it judges.
@@ -40,7 +40,8 @@ type judged struct {
 	dir      string // folder of the package
 }
 
-// orders runs the judge in a child process and returns its checks.
+// orders runs the judge, which tries every schedule (order of commands), in a child process and returns its
+// checks.
 func (j judged) orders(ctx context.Context) (r judge.Judgement, err error) {
 	shared, err := packageMemory(j.dir)
 	if err != nil {
@@ -83,7 +84,7 @@ func failed(why string) judge.Judgement {
 	return judge.Judgement{Checks: []judge.Check{{Name: "the code runs", Verdict: judge.Wrong, Why: why}}}
 }
 
-// ending returns the reason, in one line, why a process has ended by itself.
+// ending says in one line, from the output `said` of a process, why the process has ended by itself.
 func ending(said, pkg string) string {
 	line := childlog.Fatal(said)
 	if line == "" {
@@ -104,7 +105,8 @@ const (
 	processes   = 2
 )
 
-// crowds sends a rush to the code and, if the code holds, one to the reference.
+// crowds sends a rush, a burst of buyers, to the learner's code. If the code keeps the stock right, it also
+// sends one to the reference solution, to compare the speed.
 func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64, err error) {
 	c.Name = fmt.Sprintf("%d buyers at once for %d units, in two processes", crowdBuyers, crowdStock)
 	r, said, err := j.crowd(ctx, j.source)
@@ -127,8 +129,8 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 		}
 		return c, own, 0, nil
 	}
-	// The code and the reference take turns, and the better of two rushes counts. Otherwise a
-	// machine that is busy for a second would make one of them look slow.
+	// The learner's code and the reference take turns, and the better of two rushes counts for each. Otherwise
+	// a machine that is busy for a second would make one of them look slow.
 	for _, of := range []struct {
 		source string
 		best   *float64
@@ -141,12 +143,13 @@ func (j judged) crowds(ctx context.Context) (c judge.Check, own, theirs float64,
 	return c, own, theirs, nil
 }
 
-// serve returns the command of a shop that serves a source on a port of its own.
+// serve returns the command of a shop that sells with a source, the learner's code or the reference, on a
+// port of its own.
 func (j judged) serve(source string, wait, lease time.Duration) *exec.Cmd {
 	return exec.Command(j.program, "serve", j.exercise.Folder, source, wait.String(), lease.String())
 }
 
-// crowd sends one rush to the processes that serve a source.
+// crowd sends one rush to two shop processes that sell with the source.
 func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said string, err error) {
 	wait, lease := 5*time.Second, 10*time.Second
 	e, err := engine.Open(ctx, engine.Config{Name: engine.Embedded, Wait: wait, Lease: lease, Conns: 64})
@@ -189,7 +192,7 @@ func (j judged) crowd(ctx context.Context, source string) (r rush.Result, said s
 	return r, log.String(), err
 }
 
-// check runs all checks up to the first that does not pass.
+// check runs all checks, up to and including the first that does not pass.
 func (j judged) check(ctx context.Context, told func(string)) (r Result, err error) {
 	told("every order of a few buyers' commands")
 	if r.Judgement, err = j.orders(ctx); err != nil || r.Last().Verdict == judge.Wrong || r.Last().Verdict == judge.Broken {
@@ -205,7 +208,8 @@ func (j judged) check(ctx context.Context, told func(string)) (r Result, err err
 	return r, nil
 }
 
-// add adds a check at the end. If it has passed, an earlier unsure check stays last and decides.
+// add adds a check at the end, where it decides the result. But a passed check goes before an earlier unsure
+// one, which then still decides.
 func (r *Result) add(c judge.Check) {
 	if n := len(r.Checks); n > 0 && r.Last().Verdict == judge.Unsure && c.Verdict == judge.Passed {
 		r.Checks = append(r.Checks[:n-1], c, r.Last())

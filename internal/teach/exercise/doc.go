@@ -1,6 +1,6 @@
-// Package exercise implements shop exercise. It copies an exercise to a learner's folder and
-// compiles the code there together with the judge. It runs that program as a child, injects faults,
-// and records which exercises are solved.
+// Package exercise implements `shop exercise`. It copies an exercise to a learner's folder and compiles the
+// code there together with the judge, which tests it. It runs that program as a child process, injects
+// faults, and records which exercises are solved.
 //
 //	DIR/shop.go --build--> judge (child) -- alone, drills, every schedule --> Judgement
 //	                       judge serve (two children) <-- rush over HTTP -- internal/load/rush

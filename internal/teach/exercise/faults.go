@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// underFaults injects the exercise's faults on private servers, as shop verify does, up to the
-// first that breaks the code.
+// underFaults injects the exercise's faults on private servers, as `shop verify` does. It stops after the
+// first fault that breaks the code.
 func (j judged) underFaults(ctx context.Context, r Result, told func(string)) (Result, error) {
 	needs := []lockstrategy.Need{}
 	if j.exercise.Redis {

@@ -14,7 +14,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/trial"
 )
 
-// checkFolder says in one line what is missing from the folder of a learner who writes Go.
+// checkFolder returns an error that says in one line what is missing from the folder of a learner who writes
+// Go.
 func checkFolder(ctx context.Context, e exercises.Exercise, dir string) error {
 	missing := e.LearnersFile("")
 	if _, err := os.Stat(filepath.Join(dir, AppFile)); err == nil {
@@ -35,7 +36,7 @@ func checkReplaced(ctx context.Context, dir string) error {
 	file := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil // the check reports this error itself
+		return nil // the caller's later check reports this error
 	}
 	for line := range strings.Lines(string(text)) {
 		folder, found := strings.CutPrefix(strings.TrimSpace(line), "replace "+Module+" => ")

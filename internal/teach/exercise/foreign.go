@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// notes is the file with the part of a task that is specific to a language.
+// notes is the file with the part of a task that is specific to one programming language.
 const notes = "NOTES.md"
 
-// Solution returns the files of the reference solution by their names; language "go" is Go.
+// Solution returns the files of the reference solution, by name, in a programming language such as "go".
 func Solution(e exercises.Exercise, language string) (map[string]string, error) {
 	switch {
 	case language == "go":
@@ -34,14 +34,14 @@ func notIn(e exercises.Exercise, language string) error {
 	return nearest.Unknown(fmt.Sprintf("language of exercise %d", e.Number), language, there, "")
 }
 
-// elsewhere is a note before a task that uses Go's names.
+// elsewhere is a note for learners in another language, before a task that uses Go's names.
 const elsewhere = "\n> The last section says what stands for `shop.go` and its kit in this language.\n"
 
 const modules = "node_modules"
 
-// linkModules links the modules of the Node example into dir, if this program's sources have them.
-// make workshop installs them there, so no network is needed. It returns the names that it has
-// written.
+// linkModules links the installed modules of examples/node into dir, if the folder of this program's sources
+// has them. `make workshop` installs them there, so no network is needed. linkModules returns the names of
+// the links.
 func linkModules(ctx context.Context, dir string) []string {
 	folder, _, err := Sources(ctx)
 	if err != nil || folder == "" {
@@ -52,13 +52,13 @@ func linkModules(ctx context.Context, dir string) []string {
 		return nil
 	}
 	if os.Symlink(installed, filepath.Join(dir, modules)) != nil {
-		return nil // then check tells the learner to run npm install
+		return nil // without the modules, the check tells the learner to run npm install
 	}
 	return []string{modules}
 }
 
-// startReference starts the exercise with the reference instead of the learner's file. It uses the
-// servers and modules of the folder learner, in which the learner solves the exercise.
+// startReference copies the exercise to dir, with the reference solution instead of the file that the learner
+// edits. It uses the servers and modules of the folder `learner`, in which the learner solves the exercise.
 func startReference(ctx context.Context, e exercises.Exercise, dir, language, learner string) error {
 	if _, err := Start(ctx, e, dir, language); err != nil {
 		return err

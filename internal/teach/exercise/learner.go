@@ -14,8 +14,8 @@ import (
 // yours is the name of the learner's code among a judge's sources.
 const yours = "yours"
 
-// Check judges the code in dir; language "" is Go. It calls the function told as each part begins. An error means bad
-// input: compiler errors, or a folder without an exercise.
+// Check judges the code in dir; language "" is Go. It calls the function `told` as each part begins. An error
+// means bad input: compiler errors, or a folder without an exercise.
 func Check(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (Result, error) {
 	if language != "" {
 		return checkProgram(ctx, e, language, dir, faults, told)

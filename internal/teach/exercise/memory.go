@@ -13,11 +13,11 @@ import (
 	"github.com/oversell/oversell/exercises/judge"
 )
 
-// packageMemory finds a variable of a package in the learner's folder, or returns nil.
+// packageMemory returns a failed check if a package in the learner's folder has a package variable, and nil
+// otherwise.
 //
-// The judge's buyers act as processes of the shop but run in one system process. They would share a
-// variable of a package, which two real processes never do, and the variable would hide the
-// schedules that go wrong.
+// The judge runs two shops for its buyers in one system process, but they stand for separate processes. They
+// would share a package variable, which real processes do not, and that would hide schedules that go wrong.
 func packageMemory(dir string) (found *judge.Check, _ error) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || found != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -41,7 +41,7 @@ func packageMemory(dir string) (found *judge.Check, _ error) {
 	return found, err
 }
 
-// variable returns the first variable of a file that may change.
+// variable returns the first package variable of a file whose value may change.
 func variable(file *ast.File) *ast.Ident {
 	for _, d := range file.Decls {
 		of, ok := d.(*ast.GenDecl)
@@ -60,7 +60,7 @@ func variable(file *ast.File) *ast.Ident {
 	return nil
 }
 
-// fixed reports whether the value is of a kind that stays constant: an error or a script.
+// fixed reports whether the value is a constant in practice: an error or a Redis script.
 func fixed(value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	if !ok {

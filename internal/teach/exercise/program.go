@@ -20,10 +20,11 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// programWithin limits each search of a learner's program.
+// programWithin is the time limit of each search of the schedules of a learner's program.
 const programWithin = 2 * time.Minute
 
-// checkProgram judges a program in another language by controlling its connections.
+// checkProgram judges a program that is not written in Go. It controls the order of the program's commands at
+// its connections to the servers.
 func checkProgram(ctx context.Context, e exercises.Exercise, language, dir string, faults bool, told func(string)) (r Result, err error) {
 	if faults {
 		return r, errors.New("--engine local works only for Go; other languages always use private servers")
@@ -47,13 +48,13 @@ func checkProgram(ctx context.Context, e exercises.Exercise, language, dir strin
 	}
 	told("the reference")
 	if theirs, err := referenceTrips(ctx, e, language, dir); err == nil {
-		r.Theirs = theirs // if the reference cannot run, its cost stays unknown; the result does not depend on it
+		r.Theirs = theirs // if the reference cannot run, its cost stays unknown; the verdict does not depend on it
 	}
 	return r, ctx.Err()
 }
 
-// referenceTrips returns the reference's round trips with one buyer alone, on the servers of dir,
-// the learner's folder.
+// referenceTrips returns how many round trips to the servers the reference solution needs for one buyer
+// alone. It uses the servers of dir, the learner's folder.
 func referenceTrips(ctx context.Context, e exercises.Exercise, language, dir string) (trips float64, err error) {
 	temp, err := os.MkdirTemp("", "shop-exercise-")
 	if err != nil {
@@ -94,8 +95,8 @@ func programSearch(s exercises.Search) string {
 	return s.Name() + ", on MariaDB or MySQL"
 }
 
-// searchProgram runs every schedule of the program's buyers. The result `trips` counts the round
-// trips of the first buyer alone.
+// searchProgram runs every schedule (order of the buyers' commands) of the program in file. The result
+// `trips` counts the round trips of the first buyer alone.
 func searchProgram(ctx context.Context, file string, s exercises.Search) (check judge.Check, trips float64, err error) {
 	p, err := app.Load(file)
 	if err != nil {
@@ -143,8 +144,7 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 	return programCheck(report, max(s.Stock, 1)), tripsIn(seen), ctx.Err()
 }
 
-// programCheck turns the result of a search into a check. The parameter `stocked` is the stock at the
-// start.
+// programCheck turns the result of a search into a check. The parameter `stocked` is the stock at the start.
 func programCheck(r explore.Report, stocked int64) judge.Check {
 	switch {
 	case r.Violations > 0:
@@ -164,8 +164,8 @@ func programCheck(r explore.Report, stocked int64) judge.Check {
 	return judge.Check{Verdict: judge.Passed, Why: r.Extent()}
 }
 
-// programWhy describes the error in one line. If stock and records are wrong, it uses the words of
-// the exercises in Go, followed by the query that found the error.
+// programWhy describes in one line the violation that a search has found. If stock and records are wrong, it
+// uses the same words as for exercises in Go, followed by the query that found the error.
 func programWhy(w *explore.Witness, stocked int64) string {
 	verdict, why, by := string(w.Verdict), w.Why, "; "
 	if len(w.Findings) > 0 {
@@ -181,9 +181,8 @@ func programWhy(w *explore.Witness, stocked int64) string {
 	return verdict + ": " + why
 }
 
-// programBooks returns stock and records at the end, from the values that the exercise's app.yaml
-// watches. It takes each record as one unit. The result `read` is false if app.yaml does not watch
-// these values.
+// programBooks returns stock and records at the end of a schedule, from the queries in the exercise's app.yaml.
+// It counts each record as one unit. The result `read` is false if app.yaml has no queries for these values.
 func programBooks(w *explore.Witness, stocked int64) (r audit.Sums, read bool) {
 	if len(w.Steps) == 0 {
 		return r, false

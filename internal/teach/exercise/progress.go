@@ -14,14 +14,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Progress records which exercises were solved, and the language of the first solution. It is
-// stored in the user's configuration folder.
+// A Progress records which exercises a learner has solved, and the language of the first solution. It is a
+// file in the user's configuration folder.
 type Progress struct {
 	file   string
 	solved map[string]string // language of the solution, by the exercise's folder
 }
 
-// LoadProgress reads the progress. Without a file, nothing is solved.
+// LoadProgress reads the progress. If there is no file, no exercise is solved.
 func LoadProgress() (p Progress, _ error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// Document returns the check as a report.
+// Document returns the result of a check as a report, for output in several formats.
 func (r Result) Document(e exercises.Exercise, started time.Time) report.Document {
 	d := report.Document{
 		Command: "shop exercise check", Title: fmt.Sprintf("Exercise %d: %s", e.Number, e.Title), Lead: "What the check has shown, up to the first thing that goes wrong",
@@ -50,7 +50,7 @@ func (r Result) Print(out io.Writer) {
 	}
 	if r.Passed() && r.Trips > 0 {
 		fmt.Fprintf(out, "\n%-34s %8s %10s\n", "", "yours", "reference")
-		theirs := "-" // the reference did not run here
+		theirs := "-" // the reference solution was not measured
 		if r.Theirs > 0 {
 			theirs = fmt.Sprintf("%.1f", r.Theirs)
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// AppFile is the file that describes a program in another language, as for shop explore --app.
+// AppFile is the file that describes a learner's program that is not written in Go, as for `shop explore
+// --app`.
 const AppFile = "app.yaml"
 
 // marker is the file that identifies the folder of an exercise.
@@ -66,8 +67,8 @@ func content(ctx context.Context, e exercises.Exercise, language string) (map[st
 	return all, err
 }
 
-// moduleOf returns the learner's go.mod and go.sum. They require this project and its dependencies,
-// so the module cache that built this program is enough.
+// moduleOf returns the learner's go.mod and go.sum. They require only this project and its dependencies. The
+// module cache with which this program was built contains them, so no network is needed.
 func moduleOf(e exercises.Exercise, folder, version string) (mod, sum string, _ error) {
 	if version != "" {
 		return fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s %s\n", learnerModule(e), Module, version), "", nil
@@ -120,7 +121,8 @@ func emptied(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// In returns the exercise of a folder and its language; "" is Go. The error says in one line what is missing.
+// In returns the exercise to which a learner's folder belongs, and its language; "" is Go. The error says in
+// one line what is missing.
 func In(ctx context.Context, dir string) (e exercises.Exercise, language string, _ error) {
 	text, err := os.ReadFile(filepath.Join(dir, marker))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package live shows an audience the shop's current activity. A hub turns the events of buyers into
-// lanes, and a page draws them. A lane is one strategy that sells one product.
+// Package live shows an audience the shop's current activity. A hub turns the events of buyers into lanes,
+// and a page draws the lanes. A lane is one strategy that sells one product.
 //
 //	buyers -> Hub.Publish -> lanes -> changes, 20 times a second -> GET /live/events -> page
 //	                      -> one bounded buffer for each stream that asks for the events themselves
@@ -59,14 +59,14 @@ type page struct {
 	seen    uint64 // the version that was sent; 0: none
 }
 
-// NewHub returns an open hub. The function exact reports whether a receipt of the
-// strategy states the exact remaining stock, which identifies the sold unit. If exact is nil, none does.
+// NewHub returns an open hub. The function `exact` reports whether a receipt of the strategy states the exact
+// remaining stock, which identifies the sold unit. Nil means that it returns false for every strategy.
 func NewHub(exact func(strategy string) bool) *Hub {
 	h := &Hub{
 		exact: exact, lanes: map[laneKey]*lane{}, stocked: map[string]int64{}, facts: map[string]fact{},
 		pages: map[*page]struct{}{}, closed: make(chan struct{}),
 	}
-	h.Set("max_cells", maxCells) // so that a page can draw a shelf before the first sale
+	h.Set("max_cells", maxCells) // so that a page can draw a shelf, the units as cells, before the first sale
 	return h
 }
 
@@ -78,7 +78,7 @@ func (h *Hub) Publish(e history.Event) {
 	case e.Kind == history.Restocked:
 		h.stocked[e.Product] = e.Amount
 		for key, l := range h.lanes {
-			l.ended = l.ended || key.product == e.Product // the lane stays as it is until its next buyer comes
+			l.ended = l.ended || key.product == e.Product // the lane shows the ended sale until its next buyer comes
 		}
 	case e.Strategy != "":
 		h.fold(e)
@@ -96,7 +96,7 @@ func (h *Hub) Publish(e history.Event) {
 	h.wake()
 }
 
-// sells reports whether the event is a sale, which shows that the product exists.
+// sells reports whether the event is a sale. A sale shows that the product exists.
 func sells(e history.Event) bool { return e.Kind == history.Return && e.Amount > 0 }
 
 // fold adds the event to its lane. It creates the lane if the product is known to exist.
@@ -118,8 +118,8 @@ func (h *Hub) fold(e history.Event) {
 	h.changed(l)
 }
 
-// add creates a lane. With too many lanes, it drops the one that has not changed for longest, but
-// never a lane of a run under way.
+// add creates a lane. If there are too many, it drops the lane that has not changed for longest, but never a
+// lane of a running burst of buyers (Stage).
 func (h *Hub) add(product, strategy string, stocked int64) *lane {
 	if len(h.lanes) >= maxLanes {
 		old := slices.DeleteFunc(slices.Collect(maps.Keys(h.lanes)), func(key laneKey) bool { return h.lanes[key].staged || h.lanes[key].frozen })
@@ -168,7 +168,7 @@ func (h *Hub) Stage(product string, strategies []string, stocked int64) {
 	h.wake()
 }
 
-// Freeze keeps a lane as it is until Release, even if more units are sold.
+// Freeze returns a lane and keeps it unchanged until Release, even if more units are sold.
 func (h *Hub) Freeze(product, strategy string) Lane {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +219,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// join adds a page, with or without events. It returns nil if there are too many.
+// join adds a page, with or without a stream of events. It returns nil if there are too many pages.
 func (h *Hub) join(events bool) *page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,7 +230,7 @@ func (h *Hub) join(events bool) *page {
 	if events {
 		p.events = make(chan history.Event, buffered)
 	}
-	p.wake <- struct{}{} // the first message is the state
+	p.wake <- struct{}{} // to send the first message, the whole state
 	h.pages[p] = struct{}{}
 	return p
 }

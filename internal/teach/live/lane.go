@@ -21,8 +21,8 @@ const (
 	inFlight = 100 * time.Millisecond // maximum delay of an event from a child process
 )
 
-// A Lane is the page's picture of one strategy that sells one product: a shelf that shows units
-// sold twice, the lock's holder, the waiting buyers, and the answers.
+// A Lane is the page's picture of one strategy that sells one product. It has a shelf that shows units sold
+// twice, the lock's holder, the waiting buyers, and the answers.
 type Lane struct {
 	Product  string `json:"product"`
 	Strategy string `json:"strategy"`
@@ -33,16 +33,16 @@ type Lane struct {
 	// Cells is the shelf with one character for each cell. ".": nothing is sold, "-": a part is
 	// sold, "1": all is sold, "2" to "9": a unit was sold that many times.
 	Cells string `json:"cells"`
-	// Twice is the number of sales of a unit that was already sold. It follows from the remaining
-	// stock in the receipts. If receipts do not identify units, it counts sales beyond the stock.
+	// Twice is the number of sales of a unit that was already sold. The remaining stock in a receipt
+	// identifies the unit. If receipts do not identify units, Twice counts sales beyond the stock.
 	Twice   int64  `json:"twice"`
 	Units   int64  `json:"units"`   // units sold
 	Records int64  `json:"records"` // number of sales
-	Left    *int64 `json:"left"`    // units left, as the last seller reported
+	Left    *int64 `json:"left"`    // units left, as the last receipt reported; null: none yet
 
 	Outcomes map[string]int64 `json:"outcomes"`
-	// Marks are the last answers in order, a letter each: the first letter of the outcome, except
-	// "n" for sold out (none left) and "2" for a unit that was already sold.
+	// Marks are the last answers in order, a letter each. It is the first letter of the outcome, except "n" for
+	// sold out (none left) and "2" for a unit that was already sold.
 	Marks string `json:"marks"`
 
 	Inside      int      `json:"inside"` // buyers without an answer
@@ -70,11 +70,11 @@ type lane struct {
 	last    time.Time       // time of the latest event
 	times   []time.Duration
 
-	ended  bool // the next event starts a new lane
-	staged bool // belongs to a run under way
+	ended  bool // the next event empties the lane first
+	staged bool // the lane belongs to a running burst of buyers
 	frozen bool // events do not change it
 
-	version uint64          // the hub's version at the last change
+	version uint64          // the hub's version at the lane's last change
 	drawn   json.RawMessage // the picture at that version; nil: not drawn yet
 }
 
@@ -139,9 +139,9 @@ func (l *lane) take(e history.Event) {
 	}
 }
 
-// gaveBack records that a buyer has released its lock, and counts the locks held at the same time.
-// Events of several processes arrive out of order, but their times come from one clock. So gaveBack
-// compares the lock with locks that were released before.
+// gaveBack records that a buyer has released its lock, and counts how many buyers held the lock at the same
+// time. Events of several processes arrive out of order, but their times come from one clock. So gaveBack
+// compares the times of this lock with those of locks that were released before.
 func (l *lane) gaveBack(holder string, at time.Time) {
 	h, ok := l.holding[holder]
 	if !ok {
@@ -150,7 +150,7 @@ func (l *lane) gaveBack(holder string, at time.Time) {
 	delete(l.holding, holder)
 	h.to = at
 	l.MostHolders = max(l.MostHolders, 1+l.heldAt(h.from))
-	for _, other := range l.past { // the maximum is reached at a moment when a buyer got its lock
+	for _, other := range l.past { // the number is highest at a moment when a buyer got the lock
 		if h.at(other.from) {
 			l.MostHolders = max(l.MostHolders, 1+l.heldAt(other.from))
 		}
@@ -169,8 +169,8 @@ func (l *lane) heldAt(t time.Time) (n int) {
 	return n
 }
 
-// holders returns the buyers that have the lock now, in the order in which they got it. It leaves
-// out a buyer if the next one got the lock just now, since the buyer's release may be on its way.
+// holders returns the buyers that have the lock now, in the order in which they got it. If the next buyer got
+// the lock just now, holders omits the earlier one: the event of its release may be on its way.
 func (l *lane) holders() (names []string) {
 	all := slices.SortedFunc(maps.Values(l.holding), func(a, b held) int { return a.from.Compare(b.from) })
 	for i, h := range all {
@@ -261,7 +261,7 @@ func (l *lane) sell(e history.Event) (twice int64) {
 	return twice
 }
 
-// settle forgets the buyers without an answer: buyers of a killed process never get one.
+// settle forgets the buyers without an answer, since buyers of a killed process never get one.
 func (l *lane) settle() {
 	clear(l.called)
 	clear(l.waiting)

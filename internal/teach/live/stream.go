@@ -19,9 +19,9 @@ import (
 //
 //	{"whole": true, "lanes": [...], "facts": {...}}
 //
-// Later "state" events contain the changes. A "batch" event contains the shop's events, and how
-// many of them this stream has lost since the last batch: {"events": [...], "dropped": n}. A stream
-// that was opened with ?events=no gets no batches. Beyond 64 streams the answer is 503.
+// Later "state" events contain the changes. A "batch" event contains the shop's events, and how many of them
+// this stream has lost since the last batch: {"events": [...], "dropped": n}. A stream that was opened with
+// ?events=no gets no batches. While 64 streams are open, a request for another one gets the status 503.
 func (h *Hub) Events() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := h.join(r.URL.Query().Get("events") != "no")
@@ -40,11 +40,11 @@ func (h *Hub) Events() http.Handler {
 	})
 }
 
-// stream sends changes until the page has gone or the hub is closed.
+// stream sends changes until the page has disconnected or the hub is closed.
 func (p *page) stream(r *http.Request, to sse.Stream) {
 	alive := time.NewTicker(sse.Heartbeat)
 	defer alive.Stop()
-	pause := time.NewTimer(0) // between two messages
+	pause := time.NewTimer(0) // the minimum time between two messages
 	defer pause.Stop()
 	for err := to.Begin(); err == nil; {
 		select {

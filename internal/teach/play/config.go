@@ -12,14 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// Limits of a Config. A screen has no columns for more buyers.
+// Limits of a Config. A terminal has no room for the columns of more buyers.
 const (
 	MostBuyers = 4
 	MostStock  = 8
 )
 
-// sold is the product's name, the same as in shop explore. A strategy may compute values from the
-// name, and a replay string must lead to the same values in both commands.
+// sold is the product's name, the same as in `shop explore`. A strategy may compute values from the name. So
+// with another name, a replay string (the text form of a schedule) could lead to other values.
 const sold = "explored"
 
 // A Config describes a game. All fields except Strategy have defaults for their zero value.
@@ -32,14 +32,15 @@ type Config struct {
 	Shared   bool            `json:"shared"` // whether all buyers share one process
 }
 
-// ErrBadConfig means that this configuration cannot be played. Its text says what to give instead.
+// ErrBadConfig means that this configuration cannot be played. An error that wraps it says what to give
+// instead.
 var ErrBadConfig = errors.New("nothing to play")
 
-// ErrMissing means that the embedded engine does not support the strategy. Its text says what is
-// missing.
+// ErrMissing means that the embedded servers (SQLite and Redis) do not support the strategy. An error that
+// wraps it says what is missing.
 var ErrMissing = errors.New("it cannot be played")
 
-// Filled returns c with its defaults, and with the strategy's own name instead of an alias.
+// Filled returns c with defaults for its zero fields, and with the strategy's own name instead of an alias.
 func (c Config) Filled() Config {
 	if c.Strategy != "" { // an empty name would match an alias
 		c.Strategy = lockstrategy.Resolve(c.Strategy)
@@ -51,8 +52,8 @@ func (c Config) Filled() Config {
 	return c
 }
 
-// Check returns an error of one line if a configuration from Filled is invalid. The error is
-// ErrMissing if the explorer cannot control the strategy's commands, and ErrBadConfig otherwise.
+// Check returns an error of one line if c, a result of Filled, is invalid. The error is ErrMissing if the
+// explorer cannot control the strategy's commands, and ErrBadConfig otherwise.
 func (c Config) Check() error {
 	entry, known := lockstrategy.ByName(c.Strategy)
 	all := explore.Events(c.Shared)
@@ -77,7 +78,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// command returns the shop explore command for the same configuration.
+// command returns the command `shop explore` for the same configuration.
 func (c Config) command(bound int) string {
 	events := make([]string, len(c.Events))
 	for i, e := range c.Events {

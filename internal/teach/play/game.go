@@ -14,11 +14,12 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// wait is how long a buyer waits in the database. The explorer's own connections do not wait.
+// wait is how long a buyer's statement waits for a lock in the database. The explorer's own connections do
+// not wait for locks.
 const wait = time.Minute
 
-// oldRun is the maximum age of a run. An older run is repeated before its next step, since a run's
-// contexts and leases end after schedule.Forever.
+// oldRun is the maximum age of a run, one execution of the steps so far. The game repeats an older run before
+// its next step, since a run's contexts and leases end after schedule.Forever.
 const oldRun = 20 * time.Minute
 
 // A Game is one schedule whose steps a player chooses. Its methods may be called by several
@@ -44,8 +45,8 @@ var ErrBadMove = errors.New("no such move")
 // ErrClosed means that the game has ended.
 var ErrClosed = errors.New("the game has ended; begin another one")
 
-// Open opens an engine and begins a game. It fills and checks the configuration. The caller must
-// call Close.
+// Open starts the embedded servers and begins a game. It fills in the configuration's defaults and checks it.
+// The caller must call Close.
 func Open(ctx context.Context, c Config) (_ *Game, err error) {
 	c = c.Filled()
 	if err := c.Check(); err != nil {
@@ -62,11 +63,11 @@ func Open(ctx context.Context, c Config) (_ *Game, err error) {
 	return g, nil
 }
 
-// open opens the explorer and begins the first round.
+// open opens the explorer and begins the first round, one run of the explorer.
 func (g *Game) open(ctx context.Context) (err error) {
 	entry, _ := lockstrategy.ByName(g.config.Strategy)
 	if why := entry.Missing(onengine.Deps(g.engine)); why != "" {
-		why, _, _ = strings.Cut(why, ";") // leaves out the shop's flags
+		why, _, _ = strings.Cut(why, ";") // removes the advice on flags of `shop serve`
 		return fmt.Errorf("%w: games are played on SQLite and the Redis in this program, and %s needs more: %s", ErrMissing, entry.Name, why)
 	}
 	g.explorer, err = explore.New(ctx, explore.Config{
@@ -104,7 +105,7 @@ func (g *Game) Move(token string) (Position, error) {
 	return g.at, g.arrive(tokens)
 }
 
-// Undo takes the last step back by running all steps before it again.
+// Undo takes the last step back: it starts again and repeats all steps before the last.
 func (g *Game) Undo() (Position, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +128,7 @@ func (g *Game) Restart() (Position, error) {
 	return g.at, g.begin(nil)
 }
 
-// Close ends the game and its engine. It may be called twice.
+// Close ends the game and its servers. It may be called twice.
 func (g *Game) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -18,7 +18,7 @@ type Position struct {
 	Records  int64          `json:"records"` // committed purchases
 	Sold     int64          `json:"sold"`    // units in these purchases
 	Keys     []Key          `json:"keys"`    // the keys in Redis
-	Steps    []explore.Step `json:"steps"`   // steps so far, as in a witness
+	Steps    []explore.Step `json:"steps"`   // steps so far, in the form in which the explorer prints a violation
 	Tokens   []string       `json:"tokens"`  // the chosen tokens
 	Switches int            `json:"switches"`
 	End      *End           `json:"end"` // null: the schedule goes on
@@ -28,7 +28,7 @@ type Position struct {
 type Buyer struct {
 	Buyer  int       `json:"buyer"`
 	State  State     `json:"state"`
-	Next   []Command `json:"next"`   // the commands that the buyer is about to send, maybe to several servers
+	Next   []Command `json:"next"`   // the commands that the buyer is about to send; several if it asks several servers at once
 	Read   string    `json:"read"`   // the result of its last SELECT or GET; "" before the first
 	Waits  string    `json:"waits"`  // the reason for its wait; may be empty
 	For    []int     `json:"for"`    // the buyers it waits for, if known
@@ -47,9 +47,9 @@ const (
 	Crashed State = "crashed" // crashed; it never continues
 )
 
-// A Command waits at a buyer's gate.
+// A Command is a command of a buyer that the game holds back until the player chooses it.
 type Command struct {
-	Token  string `json:"token"`  // for Move, if the buyer is Ready
+	Token  string `json:"token"`  // the argument of Game.Move, if the buyer is Ready
 	Text   string `json:"text"`   // SQL statement or Redis command, with its values
 	Server string `json:"server"` // "sql", "redis", "redlock-1" ..., "process"
 	Ready  bool   `json:"ready"`
@@ -85,8 +85,8 @@ type End struct {
 	HTML     string            `json:"html"`    // the sequence diagram as a self-contained page
 }
 
-// Reached reports whether the schedule has ended as a goal requires: with that verdict, with any
-// violation if the goal is "", or, if it is verdict.Unlocked, with a released lock of another buyer.
+// Reached reports whether the schedule has ended as a goal requires: with that verdict or, if the goal is "",
+// with any violation. The goal verdict.Unlocked requires that a buyer has released another buyer's lock.
 func (e *End) Reached(goal verdict.Verdict) bool {
 	return e != nil && reached(goal, e.Verdict, e.Foreign)
 }

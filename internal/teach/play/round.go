@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 )
 
-// A round is one run of the explorer, from the first command on. Undo, hints and proofs end the
-// round and begin another round, which first repeats the steps so far.
+// A round is one run of the explorer, from the first command on. Undo, hints and proofs end the round and
+// begin another one, which first repeats the steps that the player keeps.
 type round struct {
 	begun  time.Time
 	prefix []string      // steps that the round repeats first
@@ -30,8 +30,8 @@ type ending struct {
 	err     error
 }
 
-// begin starts a round and returns when it has run the given steps. If that fails, the game keeps its
-// position and has no round; the next step begins a round.
+// begin starts a round and returns when the round has run the given steps. If that fails, the game keeps its
+// position and has no round. The player's next step then begins one.
 func (g *Game) begin(tokens []string) error {
 	g.leave()
 	r := &round{
@@ -61,7 +61,7 @@ func (g *Game) leave() {
 	g.round = nil
 }
 
-// arrive waits until the round, after these steps, waits for a move or has ended.
+// arrive waits until the round has run these steps, and waits for a move or has ended.
 func (g *Game) arrive(tokens []string) error {
 	select {
 	case p := <-g.round.stands:

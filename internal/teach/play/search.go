@@ -23,12 +23,12 @@ type Way struct {
 	Tokens   []string `json:"tokens"`
 	Switches int      `json:"switches"`
 	Events   int      `json:"events"`
-	Complete bool     `json:"complete"` // the search skipped nothing: no other path is shorter, or there is no path
+	Complete bool     `json:"complete"` // whether the search skipped nothing, so that no path is shorter or, without a Token, no path exists
 }
 
-// Hint returns the shortest path to the goal, see End.Reached: of the paths with the fewest steps,
-// one with the fewest switches between buyers. If there is no path, the player has to take steps
-// back.
+// Hint returns the shortest path to the goal, a verdict as in End.Reached. Among the paths with the fewest
+// steps, it selects one with the fewest switches between buyers. If there is no path, the player has to take
+// steps back.
 func (g *Game) Hint(ctx context.Context, goal verdict.Verdict, e Effort) (Way, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -66,7 +66,8 @@ func (g *Game) searching(e Effort, progress func(explored, violations int)) *exp
 	return g.explorer.With(func(c *explore.Config) { c.Bound, c.Budget, c.Progress = e.Bound, e.Budget, progress })
 }
 
-// aside ends the round, calls the function do, and then restores the position.
+// aside ends the round (the current run of the explorer), calls the function `do`, and then restores the
+// position.
 func (g *Game) aside(do func() error) error {
 	over := g.at.End != nil
 	g.leave()
@@ -83,20 +84,19 @@ type Proof struct {
 	Explored   int             `json:"explored"`   // number of schedules
 	Violations int             `json:"violations"` // number of violating schedules
 	Complete   bool            `json:"complete"`   // whether the search is complete
-	Empty      bool            `json:"empty"`      // whether no event took effect
+	Empty      bool            `json:"empty"`      // whether no event, such as a crash, took effect in any schedule
 	Stopped    bool            `json:"stopped"`    // whether the player has stopped the search
 	Holds      bool            `json:"holds"`      // complete and without violations, which is a proof
 	Verdict    verdict.Verdict `json:"verdict"`    // verdict of the shortest violation; "" if there is none
 	Why        string          `json:"why"`        // reason of the shortest violation
-	Replay     string          `json:"replay"`     // the command that replays it
-	Text       string          `json:"text"`       // its diagram for a terminal
+	Replay     string          `json:"replay"`     // the command that replays this violation
+	Text       string          `json:"text"`       // the violation's sequence diagram for a terminal
 	Again      string          `json:"again"`      // the command that repeats this search
 	Seconds    float64         `json:"seconds"`
 }
 
-// Prove runs every schedule of this configuration, within the effort. It answers the player's claim
-// that the code cannot be broken. When ctx ends, it reports the result so far. The game keeps its
-// position.
+// Prove checks the player's claim that the code cannot be broken: it runs every schedule of this configuration,
+// within the limits of e. When ctx ends, it reports the result so far. The game keeps its position.
 func (g *Game) Prove(ctx context.Context, e Effort, progress func(explored, violations int)) (Proof, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

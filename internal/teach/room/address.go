@@ -12,8 +12,8 @@ import (
 	"rsc.io/qr"
 )
 
-// Pages returns the addresses of the phones' page for a shop that listens on addr, the most likely
-// first. A loopback address has none.
+// Pages returns the URLs at which phones can probably open their page of a shop that listens on addr, the
+// most likely first. For a loopback address it returns none.
 func Pages(addr net.Addr) ([]string, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {
@@ -41,8 +41,8 @@ func Pages(addr net.Addr) ([]string, error) {
 	return pages, nil
 }
 
-// likeliest sorts the addresses that other machines may reach: first the source address of outgoing
-// calls, then private IPv4 addresses, which classroom networks have, then the rest.
+// likeliest returns the addresses that other machines may reach. The source address of outgoing connections
+// comes first. Then come private IPv4 addresses, as in most classroom networks, and then the rest.
 func likeliest(all []netip.Addr, outward netip.Addr, onlyV4 bool) []netip.Addr {
 	all = slices.DeleteFunc(slices.Clone(all), func(ip netip.Addr) bool {
 		return !ip.IsGlobalUnicast() || onlyV4 && !ip.Is4()
@@ -62,9 +62,9 @@ func likeliest(all []netip.Addr, outward netip.Addr, onlyV4 bool) []netip.Addr {
 	return all
 }
 
-// outward returns the source address of outgoing calls, or an invalid address without a route.
-// Connecting a datagram socket sends nothing. Its destination is reserved for documentation (RFC
-// 5737).
+// outward returns the source address of outgoing connections, or an invalid address if there is no route. To
+// find it, outward connects a UDP socket, which sends nothing. The destination is reserved for documentation
+// (RFC 5737).
 func outward() netip.Addr {
 	conn, err := net.Dial("udp4", "192.0.2.1:9")
 	if err != nil {

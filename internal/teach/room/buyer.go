@@ -15,23 +15,23 @@ import (
 // MaxName is the maximum number of characters in a name.
 const MaxName = 40
 
-// A Phone is a phone that joins the room. ID is its secret: a client that knows it can press for
-// this phone. From is its remote address, or "" if phones are not counted by address.
+// A Phone is a phone that joins the room. ID is a secret: a client that knows the ID can press the button for
+// this phone. From is the phone's remote address, or "" if the room does not limit the phones of its address.
 type Phone struct{ ID, Name, From string }
 
 // A buyer is a phone and the result of its last press in this sale.
 type buyer struct {
 	number      int    // in order of arrival
 	name        string // as typed
-	displayName string // the same, with a number if another buyer already has the name
+	displayName string // the name, with a number added if another buyer already has it
 	from        string
 	lastSeen    time.Time
-	pressed     bool   // whether it has pressed in any sale
+	pressed     bool   // whether the buyer has pressed in any sale
 	press       *press // the press under way; nil: none
 	result
 }
 
-// A press is one attempt to buy. It has an answer when done is closed.
+// A press is one attempt to buy. It has an answer when the channel `done` is closed.
 type press struct {
 	key    string
 	done   chan struct{}
@@ -77,7 +77,7 @@ func (p Phone) check() error {
 	return nil
 }
 
-// refused is the reason for a refusal: a text for the phone, and the strategy's error.
+// refused is the error of a refused press: a text for the phone, and the cause, such as the strategy's error.
 type refused struct {
 	says  string
 	cause error

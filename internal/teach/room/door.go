@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A door is one opening of the sale. It holds early buyers and lets them in at the same moment.
+// A door is one opening of the sale. It holds back buyers that press early, and lets them all in at the same
+// moment.
 type door struct {
 	opens  time.Time
 	opened chan struct{} // closed when the door opens

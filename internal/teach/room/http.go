@@ -19,8 +19,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// Routes adds the phone's page, the panel, and their routes. The shop listens at addr. The handler
-// admin guards the leader's routes.
+// Routes adds the phone's page, the panel for the projector, and their routes. The shop listens at addr. The
+// handler `admin` guards the leader's routes.
 func (r *Room) Routes(e gin.IRouter, admin gin.HandlerFunc, addr net.Addr) {
 	h := handler{r, addr}
 	for _, name := range []string{"phone.js", "phone.css", "panel.js", "panel.css", "screen.css", "token.js"} {
@@ -173,7 +173,7 @@ func (h handler) postBuy(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"outcome": purchase.Sold, "says": says})
 }
 
-// getCode answers with the QR code of the n-th page for phones.
+// getCode answers with the QR code of the n-th of the addresses (Pages) that phones can open.
 func (h handler) getCode(c *gin.Context) {
 	pages, err := Pages(h.addr)
 	if err != nil {

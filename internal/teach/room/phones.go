@@ -10,12 +10,11 @@ import (
 
 // Bounds of the phones that a room remembers.
 const (
-	MaxBuyers = 300 // phones in all; a further phone replaces another, see oldest
+	MaxBuyers = 300 // phones in all; a further phone replaces the one that oldest returns
 	MaxFrom   = 150 // phones from one remote address; a class may share its school's address
 )
 
-// maxSilence is how long a phone may be silent before a restock forgets it. A phone polls every
-// second.
+// maxSilence is how long a phone may be silent before a restock forgets it. A phone polls every second.
 const maxSilence = 15 * time.Second
 
 // phones holds the buyers that a room remembers, and decides which of them to forget. The room's
@@ -25,7 +24,7 @@ type phones struct {
 	joined int
 }
 
-// join adds a phone and the name of its holder. It returns errFull if no other phone can be
+// join adds a phone and the name of its holder. It returns errFull if the room is full and no phone can be
 // removed.
 func (p *phones) join(who Phone) (*buyer, error) {
 	b := p.byID[who.ID]
@@ -44,8 +43,8 @@ func (p *phones) join(who Phone) (*buyer, error) {
 	return b, nil
 }
 
-// uniqueName distinguishes buyers who typed the same name: "Ann (2)". The records have the name
-// that was typed.
+// uniqueName adds a number to a name that another buyer has typed too: "Ann (2)". The records of sales have
+// the name that was typed.
 func (p *phones) uniqueName(name string) string {
 	taken := map[string]bool{}
 	for _, b := range p.byID {
@@ -58,8 +57,8 @@ func (p *phones) uniqueName(name string) string {
 	return shown
 }
 
-// makePlace forgets a phone if the room is full or has MaxFrom phones of this address. In the second
-// case the phone is one of this address, so that an address cannot push out phones of other addresses.
+// makePlace removes a phone if the room is full or has MaxFrom phones of the address `from`. In the second
+// case it removes a phone of this address, so that the address cannot push out phones of others.
 func (p *phones) makePlace(from string) error {
 	same := 0
 	for _, b := range p.byID {
@@ -79,8 +78,8 @@ func (p *phones) makePlace(from string) error {
 	return nil
 }
 
-// oldest finds the phone that has been silent for longest. A phone that never pressed comes first,
-// since a script can invent any number of ids, whereas a press comes from a person.
+// oldest returns the phone that has been silent for longest, among those that never pressed if there are any.
+// A script can invent any number of ids, but a press comes from a person.
 func (p *phones) oldest(among func(b *buyer) bool) (id string, found bool) {
 	var oldest *buyer
 	for phone, b := range p.byID {
@@ -91,7 +90,8 @@ func (p *phones) oldest(among func(b *buyer) bool) (id string, found bool) {
 	return id, oldest != nil
 }
 
-// begin clears the results for a new sale, and forgets the phones that are gone.
+// begin clears the results for a new sale, and forgets the phones that have been silent for longer than
+// maxSilence.
 func (p *phones) begin() {
 	maps.DeleteFunc(p.byID, func(_ string, b *buyer) bool { return time.Since(b.lastSeen) > maxSilence && b.press == nil })
 	for _, b := range p.byID {

@@ -1,16 +1,16 @@
-// Package room lets a group of people buy with their phones. Each phone has one button, all share
-// one sale, and a panel on the projector shows who got what.
+// Package room lets a group of people buy with their phones. Each phone has one button, all phones share one
+// sale, and a panel on the projector shows who got what.
 //
 //	phone -> POST /room/buy -> (the door) -> the shop's own counter -> strategy
 //	  ^                                                                  |
 //	  +------ the result, in words <------------- Room <-----------------+ -> panel
 //
-// A buyer that presses before the leader opens the door waits, and all waiting buyers go in at the
-// same moment. People press within a second or two, but a purchase takes milliseconds: without the
-// door, hardly any purchases would overlap.
+// If buyers press the button before the leader of the group opens the door, they wait, and all go in at the
+// same moment. People press within a second or two, but a purchase takes milliseconds: without the door,
+// hardly any purchases would overlap.
 //
-// The room does not judge; the audit reads stock and records. All data is in memory, bounded, and
-// lost when the process ends.
+// The room does not judge whether stock and records are right; the shop's audit does. All data is in memory,
+// limited in size, and lost when the process ends.
 package room
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// MaxCountdown is the longest countdown of the door, in seconds.
+// MaxCountdown is the maximum countdown before the door opens, in seconds.
 const MaxCountdown = 5
 
 // Errors of a room. The refused request had no effect.
@@ -39,7 +39,7 @@ var (
 // A Strategy is a lock strategy that the leader may choose.
 type Strategy struct {
 	Name string
-	// ReceiptShowsUnit: the remaining stock in a receipt identifies the sold unit.
+	// ReceiptShowsUnit: the remaining stock in a receipt tells which unit was sold.
 	ReceiptShowsUnit bool
 }
 
@@ -55,7 +55,7 @@ type Config struct {
 // way. Its methods may be called by any number of goroutines.
 type Room struct {
 	config   Config
-	leaderMu sync.Mutex // held during a leader's change; not mu, since a restock may take long
+	leaderMu sync.Mutex // held during a change by the leader; mu is not, since a restock may take long
 
 	mu     sync.Mutex
 	sale   *sale // nil until the leader has started a sale
@@ -68,7 +68,7 @@ func New(c Config) *Room {
 	return &Room{config: c, phones: phones{byID: map[string]*buyer{}}}
 }
 
-// Put restocks an existing product and starts its sale under a strategy. The door is shut at first.
+// Put restocks an existing product and starts its sale with a lock strategy. The door is shut at first.
 func (r *Room) Put(ctx context.Context, productName, strategy string, units int64) error {
 	i := slices.IndexFunc(r.config.Strategies, func(s Strategy) bool { return s.Name == strategy })
 	switch bad := product.CheckForSale(productName); {
@@ -94,8 +94,8 @@ func (r *Room) Put(ctx context.Context, productName, strategy string, units int6
 	return nil
 }
 
-// Restocked restarts the sale if it sells this product, since its earlier results are no longer in
-// the database.
+// Restocked restarts the current sale if it sells this product. The restock has deleted the records of the
+// sale's earlier results.
 func (r *Room) Restocked(productName string, units int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +127,7 @@ func (r *Room) Open(seconds int) error {
 	return nil
 }
 
-// Shut sends the buyers at the door away. Buyers inside stay.
+// Shut sends away the buyers that wait at the door. Buyers that have passed it go on.
 func (r *Room) Shut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +231,7 @@ func (r *Room) saleFor(o purchase.Order) (*sale, error) {
 	return r.sale, nil
 }
 
-// note records the result of a press, unless its sale is over.
+// note records the result of a press, unless the press belongs to an earlier sale.
 func (r *Room) note(ctx context.Context, b *buyer, s *sale, receipt purchase.Receipt, err error) (says string, _ error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

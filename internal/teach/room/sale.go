@@ -7,15 +7,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A sale lasts from one restock to the next. It counts how often each unit was sold. The methods
-// that return views accept nil, a room without a sale. The room's mutex guards it.
+// A sale lasts from one restock to the next. It counts how often each unit was sold. The methods that return
+// views accept a nil *sale, which means that the room has no sale. The room's mutex guards a sale.
 type sale struct {
 	product         string
 	strategy        Strategy
 	stock           int64
 	sold            int64          // units sold to phones
 	salesPerUnit    map[int64]int  // number of sales of each unit
-	oversoldRecords map[int64]bool // by record id: whether the sale exceeded the stock; an answer with a known id is a repetition
+	oversoldRecords map[int64]bool // by record id: whether the purchase exceeded the stock; an answer with an id in this map is a repetition
 	outcomes        map[purchase.Outcome]int
 }
 
@@ -26,7 +26,7 @@ func newSale(productName string, s Strategy, units int64) *sale {
 	}
 }
 
-// count counts an answer and returns the buyer's new result.
+// count counts the answer to a press and returns the buyer's new result.
 func (s *sale) count(before result, receipt purchase.Receipt, err error) result {
 	res := result{outcome: purchase.OutcomeOf(err), units: before.units, presses: before.presses}
 	beyond, again := s.oversoldRecords[receipt.ID]
@@ -45,7 +45,7 @@ func (s *sale) count(before result, receipt purchase.Receipt, err error) result 
 		res.units++
 		s.sold++
 		s.salesPerUnit[res.unit]++
-		beyond = s.sold > s.stock // later presses do not change this
+		beyond = s.sold > s.stock // later presses do not change this value
 		s.oversoldRecords[receipt.ID] = beyond
 	}
 	res.isOversold = beyond

@@ -30,8 +30,8 @@ func Open(w http.ResponseWriter) (Stream, error) {
 	return s, nil
 }
 
-// Begin makes the page reconnect after a second if the stream breaks. Like the other methods, it
-// returns an error if the page has gone.
+// Begin makes the page reconnect after a second if the stream breaks. Like Alive and Send, it returns an
+// error if the page has gone.
 func (s Stream) Begin() error { return s.write("retry: 1000\n\n") }
 
 // Alive sends a comment, which the page ignores.

@@ -1,8 +1,8 @@
-// Package exercisetest returns the sources of the exercises for tests: the learner's start, the
-// reference, and the wrong answers.
+// Package exercisetest returns the sources of the exercises for tests: the code that a learner starts from,
+// the reference solution, and wrong answers.
 //
-// A wrong answer is a patch of the start or the reference, in wrong/NAME.patch. Its first lines describe
-// the mistake, and `git apply` applies the rest.
+// A wrong answer is a patch of one of the other two, in wrong/NAME.patch. Its first lines describe the
+// mistake, and `git apply` applies the rest.
 package exercisetest
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/exercises"
 )
 
-// Sources returns the expected finding of each source in a language, "" for Go. The sources are
-// "start", "solution" and every "wrong/NAME". The solution passes and has no finding.
+// Sources maps each source of an exercise to the finding that the judge must report for it. The language "" is
+// Go. The sources are "start", "solution" and every "wrong/NAME". The solution passes, so its finding is "".
 func Sources(e exercises.Exercise, language string) map[string]string {
 	start, wrong := e.Start, e.Wrong
 	if language != "" {
@@ -34,7 +34,7 @@ func Sources(e exercises.Exercise, language string) map[string]string {
 // base finds the folder that a patch changes, and the file in it.
 var base = regexp.MustCompile(`(?m)^--- (start|solution)/(\S+)$`)
 
-// Code returns the learner's file of a source that Sources lists.
+// Code returns the text of the file that the learner edits, as it is in one of the sources that Sources lists.
 func Code(t testing.TB, e exercises.Exercise, language, source string) string {
 	t.Helper()
 	text := func(name string) string {

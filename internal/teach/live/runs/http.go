@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Routes adds the routes of runs. The handler admin guards those that start or stop a run or inject
-// a fault.
+// Routes adds the routes of runs (bursts of buyers that the page starts). The handler `admin` guards the
+// routes that start or stop a run or inject a fault.
 func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 	r.GET("/live/runs", func(c *gin.Context) {
 		c.JSON(http.StatusOK, gin.H{"runs": k.Summaries(), "faults": append([]Fault{}, k.sender.Faults()...)})
@@ -30,8 +30,8 @@ func (k *Keeper) Routes(r gin.IRouter, admin gin.HandlerFunc) {
 
 type handler struct{ keeper *Keeper }
 
-// onlyJSON rejects requests without a body from pages of other sites. With this content type a
-// browser first asks the shop for permission, which the shop does not give.
+// onlyJSON refuses a request whose content type is not JSON, even if it has no body. A page of another site
+// cannot send this type: the browser would first ask the shop for permission, which the shop does not give.
 func onlyJSON(c *gin.Context) {
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || media != "application/json" {

@@ -23,7 +23,8 @@ func (run Run) Page(w io.Writer) error {
 	return format.Write(w, document)
 }
 
-// document returns the report of shop rush, with a picture of each lane.
+// document returns the report that `shop rush` prints, with a picture of each lane (one strategy that sells
+// the product).
 func (run Run) document() (report.Document, error) {
 	d := run.Report.Document(run.Started)
 	d.Title = fmt.Sprintf("Run %d: a crowd at once, what was left, and what was recorded", run.Number)
@@ -58,7 +59,7 @@ func (run Run) document() (report.Document, error) {
 	return d, nil
 }
 
-// String describes the attempt in a sentence.
+// String describes the attempt to inject a fault in a sentence.
 func (s Strike) String() string {
 	at := s.At.UTC().Format("15:04:05.000")
 	if s.Missed != "" {

@@ -9,7 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A Recorder receives the events of a run. Its methods may be called by several goroutines.
+// A Recorder receives the events of a run: one crowd (burst of buyers) for each strategy. Its methods may be
+// called by several goroutines.
 type Recorder struct {
 	// Strikes delivers the names of faults to inject into the current crowd.
 	Strikes <-chan string
@@ -35,8 +36,8 @@ func (r *Recorder) Event(e history.Event) {
 	}
 }
 
-// Judged records a crowd's result. Later sales, which check that a restock is noticed, do not
-// change its lane.
+// Judged records a crowd's result and freezes its lane, the picture on the page. So the restocks and test sales
+// that follow do not change the lane.
 func (r *Recorder) Judged(result rush.Result) {
 	lane := r.keeper.hub.Freeze(r.run.Product, result.Strategy)
 	r.change(func() {
@@ -45,7 +46,7 @@ func (r *Recorder) Judged(result rush.Result) {
 	})
 }
 
-// Ended records the strategy's result after the restocks.
+// Ended records the strategy's final result, after the test sales.
 func (r *Recorder) Ended(result rush.Result) { r.change(func() { r.put(result) }) }
 
 // Struck records an attempt to inject a fault.
@@ -58,7 +59,7 @@ func (r *Recorder) Struck(s Strike) {
 	r.change(func() {
 		another := r.run.Fault != "" || slices.ContainsFunc(r.run.Strikes, Strike.byHand)
 		r.run.Strikes = append(r.run.Strikes, s)
-		if s.byHand() && !another { // a command can inject only one fault
+		if s.byHand() && !another { // the command that repeats the run can inject only one fault
 			asked := r.run.Request
 			asked.Fault = s.Fault
 			r.run.Command = r.keeper.sender.Command(asked) + " # " + s.Fault + " was injected into " + s.Strategy + " by hand"

@@ -1,11 +1,11 @@
-// Package runs sends the rushes that the live page asks for, one run at a time. A run sends one crowd
-// of buyers for each strategy. The package keeps the last runs with their results.
+// Package runs sends the bursts of buyers that the live page asks for, one run at a time. A run sends one
+// crowd of buyers for each strategy. The package keeps the last runs with their results.
 //
 //	POST /live/runs -> Keeper.Start -> Sender.Send -> Recorder -> hub (what the pages draw)
 //	                                                           -> Run (what is kept)
 //
-// The command implements Sender, so this package does not depend on a shop. Runs are kept in memory
-// and end with the shop.
+// The command `shop serve` supplies the Sender, so this package does not depend on a shop. Runs are kept in
+// memory and are lost when the shop ends.
 package runs
 
 import (
@@ -34,7 +34,7 @@ const (
 const (
 	Running = "running"
 	Done    = "done"
-	Stopped = "stopped" // stopped by the leader, or by the end of the shop
+	Stopped = "stopped" // stopped by the class's leader, or by the end of the shop
 	Failed  = "failed"  // a required server was missing or down
 )
 
@@ -52,20 +52,20 @@ type Request struct {
 	Spared []string `json:"-"`
 }
 
-// A Fault is a fault that can be injected here.
+// A Fault is a fault that can be injected on this shop's servers.
 type Fault struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
 }
 
-// A Sender sends crowds.
+// A Sender sends crowds, bursts of buyers, to the shop.
 type Sender interface {
 	// Check returns an error if a request is invalid, and replaces aliases in it.
 	Check(r *Request) error
 	// Command returns the command that repeats the request.
 	Command(r Request) string
 	Faults() []Fault
-	// CheckFault returns an error if a fault cannot be injected here.
+	// CheckFault returns an error if a fault cannot be injected on this shop's servers.
 	CheckFault(name string) error
 	// Send sends the crowds of all strategies, one after the other. Even after an error, the report
 	// contains the crowds that were judged.
@@ -90,7 +90,7 @@ func TooLate(fault, strategy string) Strike {
 	return Strike{Fault: fault, Strategy: strategy, At: time.Now(), Missed: "the last crowd was gone", ByHand: true}
 }
 
-// A Row is a short verdict.
+// A Row is the result of one strategy in short.
 type Row struct {
 	Strategy string          `json:"strategy"`
 	Verdict  verdict.Verdict `json:"verdict"`
@@ -109,7 +109,7 @@ type Summary struct {
 	State   string    `json:"state"`
 	Request
 	Spared  []string `json:"left_out,omitempty"` // Request.Spared, which the JSON of a request lacks
-	Command string   `json:"command"`            // repeats the run
+	Command string   `json:"command"`            // the command that repeats the run
 	Rows    []Row    `json:"rows"`
 	Strikes []Strike `json:"strikes"`
 	Error   string   `json:"error,omitempty"` // the reason if rows are missing
@@ -118,8 +118,8 @@ type Summary struct {
 // A Run is a run with all its results.
 type Run struct {
 	Summary
-	Now    string      `json:"now,omitempty"` // the strategy whose crowd is under way
-	Report rush.Report `json:"report"`        // as shop rush --json prints it
+	Now    string      `json:"now,omitempty"` // the strategy whose crowd is buying now
+	Report rush.Report `json:"report"`        // as `shop rush --json` prints it
 	Lanes  []live.Lane `json:"lanes"`         // as they were when each crowd was judged
 
 	// Events are the first events. LeftOut counts the others.
@@ -150,7 +150,7 @@ type Keeper struct {
 	strike chan string        // faults to inject into the run now
 }
 
-// NewKeeper returns a keeper without runs. It publishes the empty list to the pages.
+// NewKeeper returns a keeper without runs. It publishes the empty list of runs to the pages.
 func NewKeeper(hub *live.Hub, sender Sender) *Keeper {
 	k := &Keeper{hub: hub, sender: sender}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -167,8 +167,8 @@ func (k *Keeper) Close() {
 	k.all.Wait()
 }
 
-// Start begins a run, which continues after the request. It returns ErrBusy while another run is
-// under way.
+// Start begins a run, which continues after Start has returned. It returns ErrBusy while another run is under
+// way.
 func (k *Keeper) Start(r Request) (Summary, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -208,7 +208,7 @@ func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 		run.State, run.Error = Failed, strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	run.Report.Unfinished = run.Error
-	for len(k.strike) > 0 { // the set of faults is final: the sender has ended, and StrikeNow needs the mutex
+	for len(k.strike) > 0 { // no more faults can arrive: the sender has ended, and StrikeNow needs the mutex
 		run.Strikes = append(run.Strikes, TooLate(<-k.strike, run.Strategies[len(run.Strategies)-1]))
 	}
 	k.forget()
@@ -216,7 +216,7 @@ func (k *Keeper) run(ctx context.Context, stop context.CancelFunc, run *Run) {
 	k.publish()
 }
 
-// forget drops events until the limit is met.
+// forget drops the events of the oldest runs until all runs together have at most allEvents.
 func (k *Keeper) forget() {
 	n := 0
 	for _, run := range k.runs {
@@ -290,7 +290,7 @@ func (k *Keeper) Run(id string) (Run, bool) {
 	return Run{}, false
 }
 
-// publish sends the runs to the pages. A page draws the lanes of the latest run with their rows.
+// publish sends the summaries of the runs to the pages.
 func (k *Keeper) publish() {
 	k.hub.Set("runs", k.summaries())
 	if len(k.runs) == 0 {

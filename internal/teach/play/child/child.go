@@ -1,12 +1,12 @@
-// Package child runs one game in a separate process, controlled by JSON on its standard input. The
-// explorer inspects all goroutines of its process, so a shop that serves many games needs a process
-// for each.
+// Package child runs one game in a separate process, controlled by JSON on its standard input. A game uses
+// the explorer, which inspects all goroutines of its process. So a shop that serves many games needs a
+// process for each.
 //
 //	parent -- Request --> stdin  -- Serve --> play.Game
 //	parent <-- Answer --- stdout <-----------
 //
-// Each request has one answer, in order. During a search, answers with only Progress precede that
-// answer. The child ends at the end of its input, so it does not outlive its parent.
+// Each request has one answer, in order. During a search, the child first sends answers that contain only
+// Progress. The child ends at the end of its input, so it does not outlive its parent.
 package child
 
 import (
@@ -70,7 +70,7 @@ const (
 // progressEvery is the time between two answers with Progress.
 const progressEvery = 250 * time.Millisecond
 
-// Serve answers requests until in or ctx ends.
+// Serve answers the requests in `in` until it or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	s := &served{out: json.NewEncoder(out), asked: make(chan asked)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
@@ -109,7 +109,7 @@ type asked struct {
 	cancel context.CancelFunc
 }
 
-// read passes the requests on. The child ends at the end of its input, and at an invalid line.
+// read passes the requests on to Serve. It ends the child at the end of its input, and at an invalid line.
 func (s *served) read(in io.Reader) {
 	defer s.cancel()
 	last := asked{cancel: func() {}}
@@ -155,7 +155,8 @@ func kindOf(err error) Kind {
 	return Failed
 }
 
-// errOrder means that the request is not allowed now.
+// errOrder means that a request is unknown or came at the wrong time: Open must be the first one, and must not
+// be repeated.
 var errOrder = errors.New("there is no such request; open comes first, and once")
 
 func (s *served) do(r asked) (a Answer, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/level"
 )
 
-// A game is one child process and the pages that show it. It ends itself when it has been idle for
-// too long.
+// A game is one child process and the pages that show it. It ends by itself after it has been idle for too
+// long.
 type game struct {
 	host    *Host
 	id      string
@@ -45,7 +45,8 @@ type waiting struct {
 	Place int `json:"place"`
 }
 
-// search waits in the queue l and then sends a request that may take long.
+// search waits in the queue l, which limits the searches that run at once, and then sends a request that may
+// take long.
 func (g *game) search(ctx context.Context, l *searchQueue, r child.Request) (child.Answer, error) {
 	g.busy()
 	defer g.rested()
@@ -110,7 +111,7 @@ const mostPages = 8
 // buffered is how many events wait for a slow page. The page loses further events.
 const buffered = 16
 
-// join adds a page that shows the game; joined is false if there are too many.
+// join adds a page that shows the game. The result `joined` is false if there are too many pages.
 func (g *game) join() (events chan event, leave func(), joined bool) {
 	events = make(chan event, buffered)
 	g.mu.Lock()
@@ -142,7 +143,8 @@ func (g *game) tell(e event) {
 	}
 }
 
-// busy records a new request. While a request has no answer, no timer runs. Call rested afterwards.
+// busy records a new request and stops the game's timers. They run only while every request has its answer.
+// The caller must call rested when the answer has come.
 func (g *game) busy() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -189,7 +191,7 @@ func (g *game) alone() {
 	})
 }
 
-// rests reports whether a game is still idle when its timer ends. If alone is true, the game must
+// rests reports whether the game is still idle when one of its timers ends. If `alone` is true, the game must
 // also have no page.
 func (g *game) rests(alone bool) bool {
 	g.mu.Lock()

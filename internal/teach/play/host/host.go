@@ -1,5 +1,5 @@
-// Package host runs the games of a shop. Each is a child process, which ends with its last page or
-// after a time without moves. The number of games is bounded.
+// Package host runs the games of a shop. Each game is a child process. It ends after its last page has been
+// closed, or after a time without moves. The number of games is limited.
 package host
 
 import (
@@ -27,18 +27,17 @@ const (
 // A Host holds the games, limits their number and ends them. Its methods may be called by any number
 // of goroutines.
 type Host struct {
-	// Command returns the command of a child: this program, with arguments that make it call
-	// child.Serve.
+	// Command returns the command of a child: this program, with arguments that make it call child.Serve.
 	Command func() (*exec.Cmd, error)
-	// After starts a timer that calls f when the time d is over; stop cancels it. If After is nil,
-	// real time is used.
+	// After starts a timer that calls f after the duration d; `stop` cancels it. If After is nil, the host
+	// uses real time.
 	After func(d time.Duration, f func()) (stop func())
 	// Most, Idle and Grace override the limits; 0: the limits above.
 	Most        int
 	Idle, Grace time.Duration
 
-	// Public means that users of other machines may play. Then one address has at most 4 games
-	// (Each), and a proof takes at most publicBudget.
+	// Public means that users of other machines may play. Then one address may have at most 4 games (Each), and
+	// a search for a proof takes at most publicBudget.
 	Public bool
 
 	hints, proofs searchQueue // separate queues, so that hints do not wait for proofs
@@ -69,7 +68,7 @@ var (
 	errClosed = errors.New("the shop is stopping")
 )
 
-// errAnswer is an error that a child answered. The request has changed nothing.
+// errAnswer is the error in a child's answer. The request has changed nothing.
 type errAnswer struct{ child.Answer }
 
 func (e errAnswer) Error() string { return e.Answer.Error }
@@ -101,14 +100,15 @@ func (h *Host) create(from string, c play.Config, level *level.Level) (*game, er
 		return nil, errClosed
 	}
 	g.rest()
-	go func() { // its child may end by itself
+	go func() { // waits for the child, which may end by itself
 		<-g.process.gone
 		g.end(g.process.ended().Error())
 	}()
 	return g, nil
 }
 
-// reserve counts a game before its child starts. The caller must call ending.Done afterwards.
+// reserve counts a game before its child starts, so that the limits hold. The caller must call ending.Done
+// when it has registered the game or has failed to.
 func (h *Host) reserve(from string) (closing <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,8 +149,8 @@ func (h *Host) register(g *game) bool {
 	return !h.closed
 }
 
-// forget removes a game and reports whether it was registered. If it was, the caller must call
-// ending.Done.
+// forget removes a game and reports whether it was registered. If it was, the caller must call ending.Done
+// when the game's child has ended.
 func (h *Host) forget(g *game) (known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -183,7 +183,7 @@ func (h *Host) open(closing <-chan struct{}, c play.Config, level *level.Level) 
 	switch {
 	case err != nil:
 		p.end()
-		return nil, fmt.Errorf("the game did not begin: %s", err) // the game has not existed yet, so this is not errDied
+		return nil, fmt.Errorf("the game did not begin: %s", err) // no player knows this game yet, so the error is not errDied
 	case a.Error != "":
 		p.end()
 		return nil, errAnswer{a}

@@ -23,8 +23,8 @@ import (
 //go:embed web
 var web embed.FS
 
-// Limits of the search that checks a player's claim: for a game without a level, and for a shop
-// that other machines can reach.
+// Limits of the search that checks a player's claim that the code cannot be broken. proveBudget is for a game
+// without a level, publicBudget for a shop that other machines can reach.
 const (
 	proveBudget  = 30 * time.Second
 	publicBudget = 45 * time.Second
@@ -55,7 +55,7 @@ func (h *Host) Routes(r gin.IRouter) {
 	r.GET("/play/games/:id/events", h.with(events))
 }
 
-// with returns a handler that finds the route's game and calls the function do.
+// with returns a handler that finds the game in the route and calls the function `do`.
 func (h *Host) with(do func(c *gin.Context, g *game)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Header("Cache-Control", "no-store")
@@ -68,8 +68,8 @@ func (h *Host) with(do func(c *gin.Context, g *game)) gin.HandlerFunc {
 	}
 }
 
-// A levelView is a level as the player sees it before winning. It does not tell whether the code of
-// an open level can be broken.
+// A levelView is a level as the player sees it before winning. For an open level, it does not tell whether
+// the code can be broken.
 type levelView struct {
 	Name    string      `json:"name"`
 	Title   string      `json:"title"`
@@ -92,7 +92,7 @@ func levels() (all []levelView) {
 	return all
 }
 
-// A won is shown after a level is won.
+// A won is the message after a level is won.
 type won struct {
 	Steps    int    `json:"steps"`
 	Switches int    `json:"switches"`
@@ -229,7 +229,7 @@ func (p player) Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (
 	return *a.Way, nil
 }
 
-// prove handles POST /play/games/:id/prove. The search ends when the page hangs up.
+// prove handles POST /play/games/:id/prove. The search ends when the page disconnects.
 func prove(c *gin.Context, g *game) {
 	budget := proveBudget
 	if g.level != nil {
@@ -254,14 +254,14 @@ func prove(c *gin.Context, g *game) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// lift removes the time-outs of an answer.
+// lift removes the server's time-outs for this request and its answer.
 func lift(c *gin.Context) {
 	w := http.NewResponseController(c.Writer)
 	_ = errors.Join(w.SetWriteDeadline(time.Time{}), w.SetReadDeadline(time.Time{})) // fails only on a server without deadlines
 }
 
-// events handles GET /play/games/:id/events: server-sent events named "progress" and, at the end,
-// "ended". The game lives as long as a page reads them.
+// events handles GET /play/games/:id/events: server-sent events named "progress" and, at the end, "ended". A
+// game ends soon after the last page has stopped reading them.
 func events(c *gin.Context, g *game) {
 	events, leave, joined := g.join()
 	if !joined {

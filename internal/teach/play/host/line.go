@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A searchQueue limits the searches that run at once to half of the processors, so that the shop
-// still answers clicks in other games quickly.
+// A searchQueue lets at most half as many searches run at once as there are processors. So the shop still
+// answers clicks in other games quickly.
 type searchQueue struct {
 	mu      sync.Mutex
 	inside  int
@@ -21,8 +21,8 @@ type place struct {
 	tell func(place int)
 }
 
-// enter waits until the search may run. Whenever its place in the queue changes, it calls the
-// function tell; place 1 is the next one. The caller must call leave afterwards.
+// enter waits until the search may run. Whenever its place in the queue changes, it calls the function
+// `tell`; place 1 is the next one. The caller must call leave after the search.
 func (l *searchQueue) enter(ctx context.Context, tell func(place int)) (leave func(), err error) {
 	p := l.queue(tell)
 	select {
@@ -34,7 +34,7 @@ func (l *searchQueue) enter(ctx context.Context, tell func(place int)) (leave fu
 	}
 }
 
-// queue adds a search. It may run at once while processors are free.
+// queue adds a search. If few enough searches are running, the new one may run at once.
 func (l *searchQueue) queue(tell func(place int)) *place {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -74,8 +74,8 @@ func (p *process) send(r child.Request) error {
 	return json.NewEncoder(p.in).Encode(r)
 }
 
-// ask sends a request and returns its answer. It calls the function progress during a search.
-// Closing the channel stop ends the search; the answer is then the result so far.
+// ask sends a request and returns its answer. It calls the function `progress` during a search. If the caller
+// closes the channel `stop`, the search ends and the answer is the result so far.
 func (p *process) ask(r child.Request, progress func(child.Progress), stop <-chan struct{}) (child.Answer, error) {
 	if err := p.send(r); err != nil {
 		for range p.answers { // discard answers without a request
@@ -99,7 +99,7 @@ func (p *process) ask(r child.Request, progress func(child.Progress), stop <-cha
 			}
 		case <-stop:
 			stop = nil
-			_ = p.send(child.Request{Op: child.Stop}) // an error means that the child has ended, which the case above reports
+			_ = p.send(child.Request{Op: child.Stop}) // an error means that the child has ended; the case above reports that
 		case <-late.C:
 			p.kill()
 			return child.Answer{}, errSilent
@@ -107,7 +107,7 @@ func (p *process) ask(r child.Request, progress func(child.Progress), stop <-cha
 	}
 }
 
-// answerPatience is longer than the explorer waits for a command that hangs.
+// answerPatience limits the wait for an answer. It is longer than the explorer waits for a command that hangs.
 const answerPatience = time.Minute
 
 var errSilent = errDied{"the game's process did not answer and was ended"}
@@ -126,10 +126,10 @@ func (p *process) ended() error {
 // end makes the child end and returns when it has.
 func (p *process) end() {
 	p.close.Do(func() {
-		_ = p.in.Close() // without mu, which a send holds while the child does not read
+		_ = p.in.Close() // without locking mu: a send holds it as long as the child does not read
 		late := time.AfterFunc(endPatience, p.kill)
 		defer late.Stop()
-		for range p.answers { // read until answers is closed; a running request does the same
+		for range p.answers { // discard answers until the channel is closed
 		}
 		<-p.gone
 	})

@@ -1,8 +1,8 @@
 // Package level contains the levels of the game. A level says which code the player must break and
 // how, or that the code cannot be broken.
 //
-// A level is one entry of levels.yaml. par.csv has the cost of the best path to each goal. The
-// explorer computes it (`make generate`), and a test computes it again.
+// A level is one entry of levels.yaml. The file par.csv has the cost of the best path to each goal. The
+// explorer computes this cost (`make generate`), and a test computes it again.
 package level
 
 import (
@@ -22,19 +22,19 @@ type Level struct {
 	Task   string      `yaml:"task"`
 	Config play.Config `yaml:"config"`
 
-	// Goal is the required end of the schedule, see play.End.Reached. "" means any violation.
+	// Goal is the verdict with which the player's schedule must end. "" means any violation.
 	Goal verdict.Verdict `yaml:"goal"`
-	// Unbreakable means that no schedule breaks the code, and that the player wins by claiming so. The
-	// explorer checks the claim with every schedule.
+	// Unbreakable means that no schedule breaks the code, and that the player wins by saying so. The explorer
+	// checks this claim with every schedule.
 	Unbreakable bool `yaml:"nobody"`
 	// Open means that the player is not told whether the code can be broken.
 	Open bool `yaml:"open"`
 
 	Minutes int    `yaml:"minutes"` // time that a new player needs
 	Thought string `yaml:"thought"` // the first hint
-	Deed    string `yaml:"deed"`    // the second hint; the third comes from the explorer, see Next
+	Deed    string `yaml:"deed"`    // the second hint; the third, from Next, comes from the explorer
 	Learned string `yaml:"learned"` // shown when the level is won
-	Source  string `yaml:"source"`  // where the lesson comes from
+	Source  string `yaml:"source"`  // the document that the lesson is based on
 }
 
 //go:embed levels.yaml
@@ -73,7 +73,7 @@ func Names() (names []string) {
 // WonBy reports whether a schedule with this end wins.
 func (l Level) WonBy(e *play.End) bool { return !l.Unbreakable && e.Reached(l.Goal) }
 
-// WonByProof reports whether the claim that the code cannot be broken wins.
+// WonByProof reports whether the player wins by the claim that the code cannot be broken, which p has checked.
 func (l Level) WonByProof(p play.Proof) bool { return l.Unbreakable && p.Holds }
 
 // Wanted says how to win.

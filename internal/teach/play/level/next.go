@@ -8,21 +8,20 @@ import (
 	"github.com/oversell/oversell/internal/teach/play"
 )
 
-// hintBudget limits the search of a hint. On two cores, the slowest level whose search ends takes 4
-// s.
+// hintBudget limits the search for a hint. On two cores, the slowest search that completes takes 4 s.
 const hintBudget = 30 * time.Second
 
 // ProveBudget limits the search that checks a player's claim.
 const ProveBudget = 2 * time.Minute
 
-// A Player is a game under way, see play.Game.
+// A Player is a game under way; play.Game is one.
 type Player interface {
 	Position() play.Position
 	Hint(ctx context.Context, goal verdict.Verdict, e play.Effort) (play.Way, error)
 }
 
-// Advice is the third hint: the next step. Without Token and Claim, no path to the goal is left, or
-// none was found in time, and the player should take a step back.
+// Advice is the third hint: the next step. If Token is "" and Claim is false, the search found no path to the
+// goal, or none in time. The player should then take a step back.
 type Advice struct {
 	Token string `json:"token"` // the next step
 	Text  string `json:"text"`  // the step in words
@@ -31,8 +30,8 @@ type Advice struct {
 	Over  bool   `json:"over"`  // the schedule has ended
 }
 
-// Next computes the advice for the current position. While the player follows the best path, see
-// Par, Next returns that path's next step. Otherwise it searches from the position.
+// Next computes the advice for the current position. While the player follows the best path (Par), Next
+// returns that path's next step. Otherwise it searches for a path from the position.
 func (l Level) Next(ctx context.Context, g Player) (Advice, error) {
 	at := g.Position()
 	if at.End != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/results"
 )
 
-// A Par is the cost of the best path to a level's goal, as computed by the explorer: the fewest
-// steps, and among such paths the fewest switches.
+// A Par is the best path to a level's goal, as computed by the explorer. It has the fewest steps and, among
+// such paths, the fewest switches between buyers.
 type Par struct {
 	Way      string // steps of the path, separated by spaces; "" if no schedule breaks the level's code
 	Switches int    // switches from one buyer to another
-	Orders   int    // in that case: the number of schedules
+	Orders   int    // if Way is "": the number of schedules
 	Complete bool   // whether the search was complete, so that no path is shorter
 }
 
@@ -45,8 +45,8 @@ func (p Par) Steps() int { return len(p.tokens()) }
 
 func (p Par) tokens() []string { return strings.Fields(p.Way) }
 
-// after returns the path's next step after the steps in made. The result `on` is false if the path
-// does not begin with these steps.
+// after returns the path's next step after the steps in `made`. The result `on` is false if the path does not
+// begin with these steps.
 func (p Par) after(made []string) (token string, on bool) {
 	way := p.tokens()
 	if len(made) >= len(way) || !slices.Equal(made, way[:len(made)]) {
@@ -66,8 +66,8 @@ func (p Par) String() string {
 	return results.Cost(p.Steps(), p.Switches)
 }
 
-// Shown returns the par as a player sees it before winning. It hides the par of an open level,
-// which would tell how to win.
+// Shown returns the par as a player sees it before winning. For an open level it hides the par, which would
+// tell whether the code can be broken.
 func (l Level) Shown() string {
 	if l.Open {
 		return "?"

@@ -22,7 +22,8 @@ type Result struct {
 	Won      time.Time `json:"won"`
 }
 
-// better reports whether r has fewer steps, or else fewer switches, fewer hints or less time.
+// better compares two results by steps, then by switches between buyers, hints and time. The first of these
+// that differs decides.
 func (r Result) better(than Result) bool {
 	for _, pair := range [][2]int{{r.Steps, than.Steps}, {r.Switches, than.Switches}, {r.Hints, than.Hints}, {r.Seconds, than.Seconds}} {
 		if pair[0] != pair[1] {
@@ -95,8 +96,8 @@ func (f File) Load() (map[string]Result, error) {
 	return d.Levels, nil
 }
 
-// Add stores a result if it is better than the stored one. It reads the file again first, since
-// another game may have written to it, and replaces it atomically.
+// Add stores a result if it is better than the stored one. It first reads the file again, since another game
+// may have written to it. Then it replaces the file atomically.
 func (f File) Add(level string, r Result) error {
 	levels, err := f.Load()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/play/results"
 )
 
-// A Listed is a level as `shop play --levels --json` prints it.
+// A Listed is a level in the form in which `shop play --levels --json` prints it.
 type Listed struct {
 	Name    string          `json:"name"`
 	Title   string          `json:"title"`

@@ -45,8 +45,8 @@ type line struct {
 	err  error
 }
 
-// readLines reads the input to its end. A caller can stop waiting for a line. The reader itself
-// then keeps waiting for input that may never come.
+// readLines reads the input to its end. When ctx ends, the caller need not wait for a line any more. The
+// reading goroutine remains, blocked in a read that cannot be cancelled.
 func readLines(ctx context.Context, in io.Reader) <-chan line {
 	lines := make(chan line)
 	go func() {
@@ -73,7 +73,7 @@ func readLines(ctx context.Context, in io.Reader) <-chan line {
 	return lines
 }
 
-// plain writes, and remembers the first error.
+// plain writes the output of a session, and remembers the first error.
 type plain struct {
 	s   *Session
 	out io.Writer

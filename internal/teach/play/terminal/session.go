@@ -1,5 +1,5 @@
-// Package terminal plays the game by words, one or more on a line, from a terminal, a file or a
-// pipe.
+// Package terminal plays the game by typed words, one or more on a line. They come from a terminal, a file or
+// a pipe.
 //
 //	lines -> plain -> Session.Do(word) -> play.Game
 package terminal
@@ -119,7 +119,7 @@ func (s *Session) win(r results.Result) (string, error) {
 	return text, s.Keep(r)
 }
 
-// after names the next level; "" after the last one.
+// after returns the name of the next level, or "" after the last one.
 func (s *Session) after() string {
 	names := level.Names()
 	if i := slices.Index(names, s.Level.Name); i >= 0 && i+1 < len(names) {
@@ -128,7 +128,7 @@ func (s *Session) after() string {
 	return ""
 }
 
-// against compares a result with the par. It returns "" if the claim won.
+// against compares in words a result with the par, the best path. It returns "" if the player won by a claim.
 func against(r results.Result, par level.Par) string {
 	switch {
 	case par.Way == "":
@@ -139,7 +139,7 @@ func against(r results.Result, par level.Par) string {
 	return " Par is " + par.String() + "."
 }
 
-// hint returns the next hint. Without a level, the explorer computes each hint.
+// hint returns the next hint. In a game without a level, the explorer computes each hint.
 func (s *Session) hint(ctx context.Context) (string, error) {
 	if s.Level == nil {
 		free := level.Level{}
@@ -173,7 +173,8 @@ func (s *Session) prove(ctx context.Context) (string, error) {
 	return text + "\n" + won, err
 }
 
-// claimed returns the answer to the claim. If the claim is wrong, the answer does not show the path.
+// claimed returns the answer to the claim that the code cannot be broken. If the claim is wrong, the answer
+// does not show how to break the code.
 func claimed(p play.Proof) string {
 	switch {
 	case p.Holds:

@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/exercises/kata"
 )
 
-// An answer misbehaves before each sale.
+// An answer is a learner's code that misbehaves before each sale.
 type answer struct {
 	kit  kata.Kit
 	deed func(context.Context, kata.Kit, kata.Order) error
@@ -28,7 +28,7 @@ func (a *answer) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	return a.kit.Sell(ctx, o)
 }
 
-// Panics panics.
+// Panics panics in the buyer's goroutine.
 func Panics(kit kata.Kit) kata.Strategy {
 	return &answer{kit, func(_ context.Context, _ kata.Kit, o kata.Order) error {
 		var sold map[string]int

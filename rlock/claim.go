@@ -15,8 +15,8 @@ import (
 type claim struct {
 	lock   *Lock
 	slot   *slot
-	ctx    context.Context // the caller's context, with the holder; parent of the lease's context
-	shared bool            // the caller supplied the holder, which others may be using
+	ctx    context.Context // the caller's context, to which the Holder was added; parent of the lease's context
+	shared bool            // the caller supplied the Holder, which other goroutines may be using
 	denied bool            // Redis has refused the lock in this call
 	request
 }
@@ -35,7 +35,7 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	sent := c.lock.client.clock.Now()
 	a, answered, err := runInterruptibly(ctx,
 		func(ctx context.Context) (answer, error) { return c.lock.acquire(ctx, c, have+1) },
-		func(a answer, err error) { // the caller has stopped waiting
+		func(a answer, err error) { // runs if the answer comes after the caller has stopped waiting
 			defer s.end()
 			if a.holds > 0 || maybeDone(err) {
 				c.undo(have)
@@ -59,7 +59,7 @@ func (c *claim) try(ctx context.Context) (*Lease, time.Duration, error) {
 	return c.granted(sent, a.holds, a.token)
 }
 
-// ended returns the error of a wait that ended during a request to Redis.
+// ended returns the error for a caller whose wait ended during a request to Redis.
 func (c *claim) ended(ctx context.Context) error {
 	if c.denied {
 		return waitEnded(ctx)
@@ -67,13 +67,13 @@ func (c *claim) ended(ctx context.Context) error {
 	return noAnswer(ctx)
 }
 
-// granted makes the lease. Call it between slot.begin and slot.end.
+// granted makes the lease after Redis has granted the lock. Call it between slot.begin and slot.end.
 func (c *claim) granted(sent time.Time, holds, token int64) (*Lease, time.Duration, error) {
 	s := c.slot
 	h := s.current
 	if h == nil || h.held() == 0 || holds == 1 {
 		if h != nil {
-			h.end(ErrLost) // the lease had expired, and this holder took the lock again
+			h.end(ErrLost) // the earlier leases had expired, and this holder took the lock again
 		}
 		h = newHold(c.ctx, c.lock.client, s)
 		if !c.lock.client.keep(h) {
@@ -98,8 +98,8 @@ type answer struct {
 	remaining time.Duration // time until the lock expires
 }
 
-// acquire asks Redis once. If not enough replicas have a grant in time, acquire gives it back and
-// answers that another holder has the lock.
+// acquire asks Redis once for the lock. If too few replicas have stored the grant in time, acquire gives it
+// back and answers that another holder has the lock.
 func (l *redisLock) acquire(ctx context.Context, c *claim, holds int) (a answer, err error) {
 	replicas := l.client.replicas
 	if replicas == 0 {
@@ -144,8 +144,8 @@ func (l *redisLock) sendAcquire(ctx context.Context, rdb processor, c *claim, ho
 // maxPoll is the longest wait in ms that fits into a time.Duration.
 const maxPoll = int64(math.MaxInt64/time.Millisecond) - 1
 
-// pollAfter converts the answer of PTTL to a wait. This package does not make a lock without a TTL, or
-// with a TTL of centuries. For such a lock, pollAfter returns the WatchdogTimeout.
+// pollAfter converts the answer of PTTL, in ms, to a wait. If another program has made a lock without a TTL,
+// or with a TTL of centuries, pollAfter returns the WatchdogTimeout.
 func (l *redisLock) pollAfter(pttl int64) time.Duration {
 	if pttl < 0 || pttl > maxPoll {
 		return l.client.watchdog
@@ -154,9 +154,9 @@ func (l *redisLock) pollAfter(pttl int64) time.Duration {
 	return time.Duration(pttl+1) * time.Millisecond
 }
 
-// runInterruptibly runs f in a new goroutine and waits for it until ctx ends. go-redis ignores the
-// cancellation of a context, and also its deadline unless Options.ContextTimeoutEnabled is set. If
-// ctx ends first, f continues, its results go to late, and answered is false.
+// runInterruptibly runs f in a new goroutine and waits for it until ctx ends. If ctx ends first, f continues,
+// its results go to the function `late`, and `answered` is false. This is needed since go-redis ignores the
+// cancellation of a context, and also its deadline unless Options.ContextTimeoutEnabled is set.
 func runInterruptibly[T any](ctx context.Context, f func(context.Context) (T, error), late func(T, error)) (result T, answered bool, err error) {
 	type outcome struct {
 		result T

@@ -9,9 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Client makes the locks of one Redis: a server, a Sentinel group or a cluster. It is safe for
-// concurrent use, and so are its locks. One Client per process is enough; its waiters share one
-// subscription connection.
+// A Client makes the locks of one Redis: a server, a Sentinel group or a cluster. It is safe for concurrent
+// use, and so are its locks. One Client per process is enough; its waiters share one subscription connection.
 type Client struct {
 	redis     redis.UniversalClient
 	id        string
@@ -53,16 +52,15 @@ func New(rdb redis.UniversalClient, options ...ClientOption) *Client {
 		}
 	}
 	if c.replicas > 0 {
-		c.handOvers = 0 // a handover would not wait for replicas
+		c.handOvers = 0 // a handover between waiters of this process would not wait for replicas
 	}
 	c.subscriber = newSubscriber(rdb, c.clock)
 	return c
 }
 
-// Close stops every watchdog and the subscription. Waiters and new calls return ErrClosed, and the
-// contexts of leases end with that cause. Close does not free held locks: a critical section may
-// still run. Unlock works as before, and a lock that is not unlocked expires. The error is
-// always nil.
+// Close stops every watchdog and the subscription. Waiters and new calls return ErrClosed, and the contexts
+// of leases end with that cause. Close does not free held locks: a critical section may still run. Unlock
+// works as before, and a lock that is not unlocked expires. The error is always nil.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.isClosed() {
@@ -82,7 +80,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// renewal returns how long the watchdog waits before it renews.
+// renewal returns how long the watchdog waits before it renews a lease.
 func (c *Client) renewal() time.Duration {
 	if c.renewEvery != nil {
 		return *c.renewEvery
@@ -99,7 +97,7 @@ func (c *Client) isClosed() bool {
 	}
 }
 
-// keep registers h, so that Close ends it. It returns false if the Client is already closed.
+// keep registers the hold h, so that Close ends it. It returns false if the Client is already closed.
 func (c *Client) keep(h *hold) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

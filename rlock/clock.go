@@ -12,8 +12,7 @@ type Clock interface {
 	// NewTimer returns a timer that sends on its channel once d has passed since the call, or
 	// since the last Reset.
 	NewTimer(d time.Duration) (Timer, <-chan time.Time)
-	// AfterFunc calls f in a new goroutine once d has passed since the call, or since the last
-	// Reset.
+	// AfterFunc calls f in a new goroutine once d has passed since the call, or since the last Reset.
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
@@ -23,9 +22,9 @@ type Timer interface {
 	Stop() bool
 }
 
-// Timekeeper sets the clock, for a test that decides when time passes; the default is the clock of
-// package time. It measures leases, waits, and the pauses between two attempts. RenewalTimer takes
-// precedence for renewals. The timeouts of go-redis and of the caller's contexts do not use it.
+// Timekeeper sets the clock, for a test that decides when time passes; the default is the clock of package
+// time. The clock measures leases, waits, the pauses between two attempts and, unless RenewalTimer is set,
+// the time until a renewal. The timeouts of go-redis and of the caller's contexts do not use it.
 func Timekeeper(c Clock) ClientOption {
 	return func(client *Client) { client.clock = c }
 }
@@ -43,7 +42,7 @@ func (systemClock) AfterFunc(d time.Duration, f func()) Timer { return time.Afte
 
 func remaining(c Clock, t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// withTimeout is context.WithTimeoutCause with a clock.
+// withTimeout does the same as context.WithTimeoutCause, but uses the clock c.
 func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	if _, system := c.(systemClock); system {
 		return context.WithTimeoutCause(ctx, d, cause)

@@ -16,12 +16,12 @@ const (
 // such as a proxy or a test. Such a program need not read the script's text.
 type Script struct {
 	SHA  string // the script's name in Redis, in hexadecimal
-	Name string // the effect in a few words; it never changes
+	Name string // the effect in a few words; the same in all versions
 	Role Role
 	Lock int // which of KEYS is the lock, counted from 1; 0: none
 
-	// Refused is the first value of the answer if the script changed nothing: another holder has the
-	// lock, or there is no lock to give back. "" means that the answer does not tell.
+	// Refused is the first value of the answer if the script changed nothing: another holder has the lock, or
+	// there is no lock to give back. "" means that the answer does not show it.
 	Refused string
 	// Listeners is the position, counted from 1, of the number of notified listeners in the answer; 0
 	// means that the answer does not contain it.

@@ -9,18 +9,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The errors of a lock, for errors.Is. An error of Redis or of the network is wrapped unchanged.
-// After such an error the lock may or may not have been taken; if it was, this package releases it.
+// The errors of a lock, for errors.Is. An error of Redis or of the network is wrapped unchanged. After such an
+// error, Redis may have granted the lock; if so, this package releases it.
 var (
-	// ErrNotObtained: another holder has the lock, and the wait is over.
+	// ErrNotObtained: another holder has the lock, and the time for waiting is over.
 	ErrNotObtained = errors.New("another holder has the lock")
 	// ErrNotHeld: this lease no longer has the lock. Nothing was changed.
 	ErrNotHeld = errors.New("the lock is not held by this lease")
-	// ErrLost is the cause with which the context of a lease ends when the lock is gone, or may be
-	// gone because it could not be renewed in time.
+	// ErrLost is the cause with which the context of a lease ends when the lock is gone. It is also the cause
+	// if no renewal was answered in time, since the lock may then be gone.
 	ErrLost = errors.New("the lock was lost")
-	// ErrNoAnswer: Redis did not answer within the wait. It is unknown whether another holder has
-	// the lock.
+	// ErrNoAnswer: Redis did not answer within the wait. It is unknown whether another holder has the lock.
 	ErrNoAnswer = errors.New("no answer from Redis within the wait")
 	// ErrBadName: a name must have 1 to 512 bytes, of any value.
 	ErrBadName = errors.New("the name of a lock has 1 to 512 bytes")
@@ -35,11 +34,11 @@ var (
 	ErrClosed = errors.New("the lock client is closed")
 )
 
-// errWaitOver is the cause of a context that Wait has ended.
+// errWaitOver is the cause of a context that the option Wait has ended.
 var errWaitOver = errors.New("the wait is over")
 
-// maybeDone reports whether Redis may have run a command that failed with err. Redis has not run it
-// if it refused the command, or if there was no connection to send it on.
+// maybeDone reports whether Redis may have run a command that failed with err. It returns false if Redis
+// refused the command, or if there was no connection to send it on.
 func maybeDone(err error) bool {
 	var refused redis.Error
 	var network *net.OpError
@@ -52,7 +51,7 @@ func maybeDone(err error) bool {
 	return true
 }
 
-// unreachable reports whether err means that there is no connection. Then no waiter can reach Redis.
+// unreachable reports whether err means that there is no connection to Redis, so that no waiter can reach it.
 func unreachable(err error) bool {
 	var network net.Error
 	return errors.Is(err, io.EOF) || errors.As(err, &network) && !network.Timeout()

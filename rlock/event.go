@@ -8,11 +8,11 @@ const (
 	Waiting  Kind = "waiting"  // another holder has the lock, and the caller waits
 	Acquired Kind = "acquired" // a lease was granted, the first or a reentrant one
 	Renewed  Kind = "renewed"  // the watchdog extended the lease
-	Lost     Kind = "lost"     // the contexts of its leases ended with ErrLost
+	Lost     Kind = "lost"     // the lock was lost, and the contexts of its leases ended with ErrLost
 	Released Kind = "released" // the holder's last lease was unlocked
 )
 
-// An Event is for metrics, logs and tests.
+// An Event is a change of a lock, reported for metrics, logs and tests.
 type Event struct {
 	Kind  Kind
 	Name  string // name of the lock

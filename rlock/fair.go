@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// NewFairLock returns a reentrant lock that serves all processes in order of arrival. Redis keeps
-// the queue. A waiter that is silent for FairWait past its turn counts as dead and is skipped.
-// The clock of Redis decides when that is; in Redisson, the client's clock does.
+// NewFairLock returns a reentrant lock that serves the waiters of all processes in order of arrival. Redis
+// keeps the queue. If it is a waiter's turn and it stays silent for FairWait, it counts as dead and is
+// skipped. The clock of Redis measures this time; in Redisson, the client's clock does.
 //
-// Use a name for one kind of lock only: a lock that NewLock returns for the same name jumps the
-// queue and does not notify the waiters in it.
+// Use a name for one kind of lock only: a lock from NewLock with the same name jumps the queue, and its
+// release does not notify the waiters in the queue.
 //
 // Source: Redisson, RedissonFairLock.
 func (c *Client) NewFairLock(name string) *Lock { return &Lock{redisLock{c, fair, namesOf(name)}} }
 
-// waitTimeout returns how long past its turn this waiter may be silent before the others count it
-// as dead.
+// waitTimeout returns how long this waiter may be silent when it is its turn, before the others count it as
+// dead.
 func (c *claim) waitTimeout() time.Duration {
 	if c.wait > 0 {
 		return c.wait
@@ -59,11 +59,11 @@ func (c *claim) waitFair(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// dequeueTimeout is the maximum time for which a waiter that gives up waits until it has left the
-// queue. Without this wait, a caller that tries again and again could fill the queue.
+// dequeueTimeout is how long a waiter that gives up waits at most until Redis has removed it from the queue.
+// Without this wait, a caller that tries again and again could fill the queue.
 const dequeueTimeout = 100 * time.Millisecond
 
-// await listens on the waiter's own channel.
+// await listens on the waiter's own channel until it is the waiter's turn, and then asks for the lock again.
 func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, error) {
 	client := c.lock.client
 	topic, _ := client.subscriber.join(c.lock.keys.waiter(c.slot.field))
@@ -88,8 +88,8 @@ func (c *claim) await(ctx context.Context, remaining time.Duration) (*Lease, err
 	}
 }
 
-// quit leaves the queue. If this waiter had been notified, quit notifies the next one. The holder may
-// own the lock by then, since other goroutines can acquire it as the same holder.
+// quit leaves the queue in Redis. If this waiter had been notified, quit notifies the next one. Its holder
+// may own the lock by then, since other goroutines can acquire the lock with the same Holder.
 func (c *claim) quit() {
 	ctx := context.WithoutCancel(c.ctx)
 	c.slot.join()
@@ -97,10 +97,10 @@ func (c *claim) quit() {
 	c.slot.begin(ctx)
 	defer c.slot.end()
 	next := fairLeave.run(ctx, c.lock.client.redis, c.lock.keys.fair(), c.slot.field, c.waitTimeout().Milliseconds())
-	_ = next.Err() // if it failed, the waiter is skipped after its wait timeout
+	_ = next.Err() // if this failed, the next waiter is skipped after its wait timeout
 }
 
-// sendFairRelease is sendReleaseOnce for a fair lock.
+// sendFairRelease does for a fair lock what sendReleaseOnce does for other locks: it sends one release.
 func (l *redisLock) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
 	reply, err := fairRelease.run(ctx, l.client.redis, l.keys.fair(), field, left).Slice()
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NewFencedLock returns a lock with fencing tokens: each grant, reentry included, has a greater
-// token than the one before, see Lease.Token. The counter outlives the lock, as long as Redis keeps
-// its data.
+// NewFencedLock returns a lock with fencing tokens: each grant, also a reentrant one, has a greater token
+// (Lease.Token) than the one before. The counter of the tokens outlives the lock, as long as Redis keeps its
+// data.
 //
-// A lease cannot prevent a process that was paused from writing after it has lost the lease. The
-// target of the write can: it refuses a token below the greatest one that it has seen.
+// A lease cannot prevent a process that was paused from writing after it has lost the lease. The target of
+// the write can prevent that: it refuses a token below the greatest one that it has seen.
 //
 // Source: Redisson, RedissonFencedLock; M. Kleppmann, "How to do distributed locking", 2016.
 func (c *Client) NewFencedLock(name string) *Lock { return &Lock{redisLock{c, fenced, namesOf(name)}} }
@@ -25,11 +25,10 @@ func (l *redisLock) tokenKeys(lock string) []string {
 	return []string{lock}
 }
 
-// RaiseToken makes every later token greater than atLeast. Use it after Redis has lost its data:
-// the target of the writes remembers greater tokens, and would refuse every holder until the
-// counter has caught up. A value that is too high does no harm below 2^53. Above 2^53 the numbers
-// of Lua are not exact, and two grants may have the same token. RaiseToken does nothing if the lock
-// is not fenced.
+// RaiseToken makes every later token greater than atLeast. Use it after Redis has lost its data. The target of
+// the writes remembers greater tokens, and would refuse every holder until the counter has caught up. A value
+// that is too high does no harm below 2^53. Above 2^53 the numbers of Lua are not exact, and two grants may
+// have the same token. RaiseToken does nothing if the lock is not fenced.
 func (l *Lock) RaiseToken(ctx context.Context, atLeast int64) error {
 	if l.kind != fenced {
 		return nil

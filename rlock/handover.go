@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// yieldTime is how long this process leaves the lock to the other processes when it is their turn. If
-// none of them wants it, the lock stays free for this time.
+// yieldTime is how long this process does not ask for the lock when it is the turn of other processes. If
+// none of them wants the lock, it stays free for this time.
 const yieldTime = time.Millisecond
 
-// maxStreak limits the duration of consecutive handovers within this process. If critical sections are
-// long, maxHandOvers of them would keep the other processes waiting for too long.
+// maxStreak limits the duration of consecutive handovers within this process. The number of handovers is
+// limited too (HandOvers), but with long critical sections that alone would keep the other processes waiting
+// for too long.
 const maxStreak = 20 * time.Millisecond
 
-// A grant is a lock that was handed over. The lease counts from the time at which the command was
-// sent.
+// A grant is a lock that its holder has handed to a waiter of this process. The new lease counts from the
+// time at which the command was sent.
 type grant struct {
 	sent  time.Time
 	token int64
 }
 
-// chooseSuccessor returns the waiter to which the holder hands the lock directly, or nil if the
-// lock is to be offered to all processes. A successor must not be asking Redis at the moment, and
-// no other goroutine may use its holder.
+// chooseSuccessor returns the waiter to which the holder hands the lock directly, or nil if the lock is to be
+// offered to all processes. A successor must not be asking Redis at the moment, and no other goroutine may
+// use its Holder.
 func (c *Client) chooseSuccessor(name, field string) (*line, *waiter) {
 	c.mu.Lock()
 	ln := c.lines[name]
@@ -68,7 +69,7 @@ func (l *redisLock) handOver(ctx context.Context, field string, line *line, succ
 		taken = line.wake(successor) // the successor must ask Redis itself
 	}
 	if !taken && (granted || maybeDone(err)) {
-		successor.claim.undo(0) // the successor has given up in the meantime
+		successor.claim.undo(0) // release the lock, since the successor has given up in the meantime
 	}
 	return granted, err
 }
@@ -99,10 +100,10 @@ func (ln *line) wake(w *waiter) bool {
 	return true
 }
 
-// offered records that this process has just offered the lock to all subscribers. Redis notifies
-// them in the order of their subscriptions, so the first process would nearly always get the lock
-// and the last one never: in a rush with 8 processes, one waited for 2.6 s. So each process waits
-// until all others have had their turn.
+// offered records that this process has just offered the lock to all subscribers. Redis notifies them in the
+// order of their subscriptions, so the first process would nearly always get the lock and the last one never.
+// In a burst of requests to 8 processes, one waited for 2.6 s. So after it has offered the lock, each process
+// waits until all others have had their turn.
 func (c *Client) offered(name string, listeners int) {
 	c.mu.Lock()
 	ln := c.lines[name]

@@ -46,8 +46,8 @@ func (h *Holder) field(c *Client) string {
 	return c.id + ":" + strconv.FormatUint(h.id, 10)
 }
 
-// A slot is the state of one holder for one lock. It exists while the holder has the lock or a call is
-// in progress.
+// A slot is the state of one Holder for one lock. It exists while the Holder has the lock or a call is in
+// progress.
 type slot struct {
 	holder *Holder
 	key    slotKey
@@ -67,8 +67,8 @@ func (h *Holder) enter(c *Client, name string) *slot {
 	})
 }
 
-// join is like enter, for a caller that already knows the slot. After Unlock, Holder.slots may have
-// dropped a slot that a lease still knows; join then adds it again.
+// join does the same as enter for a caller that already has the slot. After Unlock, Holder.slots may have
+// dropped a slot to which a lease still refers; join then adds it again.
 func (s *slot) join() {
 	s.holder.mu.Lock()
 	defer s.holder.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ForceUnlock frees the lock of any holder, and notifies the waiters. It returns false if no holder
-// had it. The holder finds out at its next renewal, at most a third of WatchdogTimeout later, or at
-// Unlock.
+// ForceUnlock frees the lock of any holder, and notifies the waiters. It returns false if no holder had it.
+// The holder learns of the loss at its next renewal, by default at most a third of WatchdogTimeout later, or
+// at Unlock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return ask(ctx, l, "force-unlock", func(ctx context.Context) (bool, error) {
 		if l.kind == fair {

@@ -9,8 +9,8 @@ import (
 // maxName is the longest name in bytes. Redis itself would take 512 MB.
 const maxName = 512
 
-// keys are the names of one lock in Redis. Each of them except the lock itself has the lock's name
-// in braces, so that a cluster keeps them in one slot.
+// keys are the names of one lock in Redis. Each except the lock itself contains the lock's name in braces, so
+// that a cluster keeps all of them in one slot.
 type keys struct {
 	lock     string // hash: field "uuid:id" of the holder -> number of its leases
 	channel  string // '0' is published here when the lock becomes free
@@ -19,8 +19,8 @@ type keys struct {
 	timeouts string // sorted set of a fair lock: field -> ms since 1970
 }
 
-// namesOf follows RedissonObject.prefixName: a name with a brace stands in the other keys without
-// additional braces.
+// namesOf returns the keys of the lock with that name. As in RedissonObject.prefixName, a name with a brace
+// gets no additional braces.
 func namesOf(name string) keys {
 	tagged := "{" + name + "}"
 	if strings.Contains(name, "{") {
@@ -35,8 +35,8 @@ func namesOf(name string) keys {
 	}
 }
 
-// inOneSlot reports whether a Redis Cluster has all keys in one slot, as a script requires. That is
-// true for a name without braces, and for a name that contains a hash tag.
+// inOneSlot reports whether all keys are in one slot of a Redis Cluster, as a script requires. That is true
+// for a name without braces, and for a name with a hash tag, a part in braces.
 func (k keys) inOneSlot() bool { return hashTag(k.lock) == hashTag(k.channel) }
 
 // hashTag returns the part of a key that determines its slot: the text in its first braces, or all
@@ -50,7 +50,7 @@ func hashTag(key string) string {
 	return key
 }
 
-// check refuses a name that a lock of this client cannot have.
+// check returns an error if a lock of this client cannot have this name.
 func (l *redisLock) check() error {
 	if n := len(l.keys.lock); n == 0 || n > maxName {
 		return ErrBadName

@@ -11,14 +11,13 @@ import (
 // It is lost, and Context ends with cause ErrLost, when
 //   - a renewal finds that the holder's field is gone: ForceUnlock, a DEL, a
 //     Redis that restarted empty or failed over to a replica without it;
-//   - it expires: LeaseTime is over, or no renewal was answered in time. The
-//     clock of this process decides that. The lease counts from the moment at
-//     which the last answered command was sent, and ends 1 % and 2 ms early, so
-//     that the context ends before another holder can get the lock;
+//   - it expires: LeaseTime is over, or no renewal was answered in time. The clock of this process decides
+//     that. The lease counts from the moment at which the last answered command was sent. It ends 1 % and 2 ms
+//     early, so that the context ends before another holder can get the lock;
 //   - Unlock finds it gone.
 //
-// Without a watchdog, only the clock and Unlock can detect the loss. A paused process cannot detect it
-// before it runs again; see NewFencedLock.
+// Without a watchdog, only the clock and Unlock can detect the loss. A paused process cannot detect it before
+// it runs again. With a fenced lock (NewFencedLock), the target of its late writes can refuse them.
 type Lease struct {
 	lock         *Lock
 	hold         *hold
@@ -29,10 +28,9 @@ type Lease struct {
 	stopRenewing func() bool // cancels the hook on the end of ctx
 }
 
-// Context is a child of the context given to Lock. It ends with cause ErrLost when the lease is
-// lost, with context.Canceled when it is unlocked, and with ErrClosed at Client.Close. A Lock of
-// the same name with this context or a child of it is reentrant, since the context contains the
-// lease's holder.
+// Context is a child of the context given to Lock. It ends with cause ErrLost when the lease is lost, with
+// context.Canceled when it is unlocked, and with ErrClosed at Client.Close. A Lock of the same name with this
+// context or a child of it is reentrant, since the context contains the lease's holder.
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Token returns the fencing token of a lease of a fenced lock: greater than that of any earlier
@@ -42,17 +40,16 @@ func (l *Lease) Token() int64 { return l.token }
 // Holder returns the holder's name in Redis: the field "uuid:id" of the hash.
 func (l *Lease) Holder() string { return l.hold.slot.field }
 
-// HoldCount returns how often the holder holds the lock by leases of this Client that are neither
-// unlocked nor known to be lost. Lock.HoldCount asks Redis.
+// HoldCount returns the number of the holder's leases of this Client that are neither unlocked nor known to
+// be lost. It does not ask Redis, as Lock.HoldCount does.
 func (l *Lease) HoldCount() int { return l.hold.held() }
 
-// Unlock ends the lease. With the holder's last lease, it frees the lock. Before that, the context of
-// the lease ends and its watchdog stops; no renewal can follow.
+// Unlock ends the lease. If it is the holder's last one, Unlock frees the lock. Before that, the context of
+// the lease ends and its watchdog stops, so no renewal can follow.
 //
-// The error is ErrNotHeld if the lease was already unlocked or lost. Unlock then changes nothing,
-// even if another lease has the lock. If ctx ends first, the error wraps ErrNoAnswer and the cause. The lock is
-// then given back as soon as Redis answers, or it expires. After other errors of Redis, Unlock may
-// be called again.
+// The error is ErrNotHeld if the lease was already unlocked or lost. Unlock then changes nothing, even if
+// another lease has the lock. If ctx ends first, the error wraps ErrNoAnswer and the cause. The lock is then
+// given back as soon as Redis answers, or it expires. After other errors of Redis, Unlock may be called again.
 func (l *Lease) Unlock(ctx context.Context) error {
 	_, answered, err := runInterruptibly(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, l.unlock(ctx)
@@ -96,8 +93,8 @@ func (l *Lease) unlock(ctx context.Context) error {
 	return nil
 }
 
-// release ends one of the holder's leases in Redis. It returns false if there is none. With the last
-// lease, the lock goes to the next waiter of this process, if it is that waiter's turn.
+// release ends one of the holder's leases in Redis. It returns false if there is none. After the last lease,
+// it hands the lock to the next waiter of this process, or frees it for all processes.
 func (l *redisLock) release(ctx context.Context, field string, left int) (bool, error) {
 	if left == 0 && l.kind != fair {
 		if line, successor := l.client.chooseSuccessor(l.keys.lock, field); successor != nil {
@@ -107,8 +104,8 @@ func (l *redisLock) release(ctx context.Context, field string, left int) (bool, 
 	return l.sendRelease(ctx, field, left)
 }
 
-// sendRelease repeats a command that may not have arrived. If the repetition answers "not held",
-// the first command may have released the lock.
+// sendRelease sends the release and repeats it if it may not have arrived. If the answer to the repetition is
+// "not held", the first command may have released the lock.
 func (l *redisLock) sendRelease(ctx context.Context, field string, left int) (bool, error) {
 	released, err := l.sendReleaseOnce(ctx, field, left)
 	if !maybeDone(err) {

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A line is the queue of the goroutines of this process that wait for one lock that is not fair, in
-// order of arrival. Only the waiter at the front asks Redis and listens. So a release costs a
-// process one attempt, however many of its goroutines wait, and there is one channel to subscribe
-// to.
+// A line is the queue of the goroutines of this process that wait for one lock, in order of arrival. Fair
+// locks have their queue in Redis instead. Only the waiter at the front asks Redis and listens for messages.
+// So a release costs a process one attempt and one subscription, however many of its goroutines wait.
 type line struct {
 	name  string
 	topic *topic
@@ -19,10 +18,10 @@ type line struct {
 	mu           sync.Mutex
 	waiters      []*waiter
 	nextPoll     time.Time // when the waiter at the front asks Redis again, unless a message comes first
-	streak       int       // handovers since the lock was last offered to all processes
+	streak       int       // handovers within this process since it last offered the lock to all processes
 	offered      time.Time // when the streak began
-	maxHandOvers int       // the longest streak, to let the other processes have a turn
-	yield        int       // number of coming messages that this process leaves to other processes
+	maxHandOvers int       // the maximum of streak; after it, the other processes have a turn
+	yield        int       // number of coming messages about a free lock that this process leaves to other processes
 }
 
 type waiter struct {
@@ -31,7 +30,7 @@ type waiter struct {
 	grant chan grant    // capacity 1; receives the lock that was handed over
 
 	// Guarded by line.mu.
-	trying      bool // an attempt of its own is in progress
+	trying      bool // the waiter is asking Redis
 	isSuccessor bool // a handover to it is in progress
 	gone        bool
 	failure     error // Redis is gone
@@ -58,7 +57,7 @@ func (c *claim) waitUnordered(ctx context.Context) (*Lease, error) {
 	return lease, err
 }
 
-// reentrant reports whether the holder has the lock already, and so need not wait for it.
+// reentrant reports whether the claim's holder already has the lock, and so need not wait for it.
 func (c *claim) reentrant(ctx context.Context) bool {
 	if !c.shared || !c.slot.begin(ctx) {
 		return false
@@ -108,7 +107,7 @@ func (w *waiter) wait(ctx context.Context, ln *line) (*Lease, error) {
 	}
 }
 
-// accept makes the lease of a lock that was handed over.
+// accept makes the lease from a lock that another goroutine has handed to this waiter.
 func (w *waiter) accept(ctx context.Context, g grant) (*Lease, error) {
 	s := w.claim.slot
 	s.begin(context.WithoutCancel(ctx)) // no other goroutine knows the holder
@@ -117,7 +116,8 @@ func (w *waiter) accept(ctx context.Context, g grant) (*Lease, error) {
 	return lease, err
 }
 
-// position reports whether w is the waiter that asks Redis, and until when it may sleep.
+// position reports whether w is at the front, so that it has to ask Redis, and until when it may sleep before
+// it asks.
 func (ln *line) position(w *waiter) (front bool, nextPoll time.Time, failure error) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -180,8 +180,8 @@ func (c *Client) joinLine(k keys, w *waiter, remaining time.Duration) *line {
 	return ln
 }
 
-// leaveLine removes w from the line. A message that w has not used goes to the next waiter, and so
-// does a lock that was handed to it too late.
+// leaveLine removes w from the line. If w has received a message or a lock and has not used it, the next
+// waiter gets it.
 func (c *Client) leaveLine(ln *line, w *waiter, obtained bool) {
 	c.mu.Lock()
 	ln.mu.Lock()
@@ -209,7 +209,7 @@ func (c *Client) leaveLine(ln *line, w *waiter, obtained bool) {
 	}
 }
 
-// handOn releases a lock that came too late.
+// handOn releases a lock that was handed to w after w had given up.
 func (w *waiter) handOn(g grant) {
 	ctx := context.WithoutCancel(w.claim.ctx)
 	if lease, err := w.accept(ctx, g); err == nil {

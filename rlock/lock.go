@@ -14,8 +14,8 @@ const (
 	fair
 )
 
-// A Lock is a name on which holders in any number of processes exclude each other. It has no state:
-// a program may make any number of them.
+// A Lock is a name on which holders in any number of processes exclude each other. A Lock value has no state,
+// so a program may make any number of them.
 type Lock struct{ redisLock }
 
 // redisLock has the keys of a lock in Redis, and the commands on them.
@@ -25,30 +25,27 @@ type redisLock struct {
 	keys   keys
 }
 
-// NewLock returns a reentrant lock. Waiters of one Client are served in order of arrival; there is
-// no order between Clients. A name has 1 to 512 bytes of any value; Lock and TryLock refuse any
-// other.
+// NewLock returns a reentrant lock. Waiters of one Client are served in order of arrival; there is no order
+// between Clients. A name has 1 to 512 bytes of any value; Lock and TryLock refuse any other.
 //
 // Source: Redisson, RedissonLock.
 func (c *Client) NewLock(name string) *Lock { return &Lock{redisLock{c, plain, namesOf(name)}} }
 
-// Lock waits for the lock until ctx ends, or as long as Wait says. It can be interrupted at any
-// time, even while Redis hangs. By default a watchdog renews the lease until it is unlocked;
-// LeaseTime asks for a lease without a watchdog.
+// Lock waits for the lock until ctx ends, or until the time of the option Wait is over. It can be interrupted
+// at any time, even while Redis hangs. By default a watchdog renews the lease until it is unlocked; with the
+// option LeaseTime there is no watchdog.
 //
-// The lease belongs to ctx: its context is a child of ctx, and its watchdog stops when ctx ends. If
-// the critical section may take longer than the wait, limit the wait with Wait and not with a
-// deadline of ctx.
+// The lease belongs to ctx: its context is a child of ctx, and its watchdog stops when ctx ends. So if the
+// critical section may take longer than the wait, limit the wait with Wait and not with a deadline of ctx.
 //
-// Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended; ErrNoAnswer;
-// ErrBadName; ErrBadSlots; ErrBadTTL; ErrClosed; errors of Redis, wrapped. After each of them the
-// caller holds nothing.
+// Errors: ErrNotObtained when Wait is over; context.Cause(ctx) when ctx ended; ErrNoAnswer; ErrBadName;
+// ErrBadSlots; ErrBadTTL; ErrClosed; errors of Redis, wrapped. After each of them the caller holds nothing.
 func (l *Lock) Lock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, forever, options)
 }
 
-// TryLock is Lock without the wait, unless Wait asks for one. It may overtake waiters. Redis may be
-// slow to answer; ctx or the ReadTimeout of the go-redis client limits that.
+// TryLock does the same as Lock, but does not wait unless the option Wait asks for it. It may overtake
+// waiters. If Redis is slow to answer, ctx or the ReadTimeout of the go-redis client limits the call.
 func (l *Lock) TryLock(ctx context.Context, options ...Option) (*Lease, error) {
 	return l.obtain(ctx, 0, options)
 }

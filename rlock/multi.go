@@ -21,10 +21,10 @@ type MultiLock struct{ locks []*Lock }
 // Source: Redisson, RedissonMultiLock.
 func Multi(locks ...*Lock) *MultiLock { return &MultiLock{locks} }
 
-// Lock takes the locks in their order. If one of them stays held for 1.5 s or its Redis does not
-// answer, Lock gives back those that it has taken and starts again, until ctx ends or Wait is over.
-// The errors are those of Lock.Lock. If a Redis is down, the error wraps ErrNotObtained and the
-// error of that Redis.
+// Lock takes the locks in their order. If one of them stays held for 1.5 s or its Redis does not answer, Lock
+// gives back those that it has taken and starts again. It does so until ctx ends or the time of Wait is over.
+// The errors are those of Lock.Lock. If a Redis is down, the error wraps ErrNotObtained and the error of that
+// Redis.
 func (m *MultiLock) Lock(ctx context.Context, options ...Option) (*MultiLease, error) {
 	return m.obtain(ctx, forever, options)
 }
@@ -63,7 +63,8 @@ func (m *MultiLock) obtain(ctx context.Context, wait time.Duration, options []Op
 		case asked.wait == 0, !until.IsZero() && !clock.Now().Before(until):
 			return nil, fmt.Errorf("rlock: multi lock: %w", notObtained(err))
 		}
-		// The random part separates callers that make each other's attempts fail.
+		// The pause is random, since two callers that retried at the same time would make each other's
+		// attempts fail.
 		pause, over := clock.NewTimer(10*time.Millisecond + rand.N(40*time.Millisecond))
 		select {
 		case <-over:
@@ -112,8 +113,8 @@ func (m *MultiLock) round(ctx context.Context, asked request, until time.Time, o
 	return newMultiLease(ctx, leases), nil
 }
 
-// refresh gives all leases their full time: the first lease has been running while the caller
-// waited for the others.
+// refresh gives all leases their full time again: the first lease has been running while the caller waited
+// for the other locks.
 func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 	for _, l := range leases {
 		sent := l.lock.client.clock.Now()
@@ -135,7 +136,8 @@ func refresh(ctx context.Context, leases []*Lease, ttl time.Duration) error {
 	return nil
 }
 
-// giveBack waits for a Redis at most nodeTimeout. A lock that cannot be given back expires.
+// giveBack releases the leases. It waits at most nodeTimeout for a Redis. A lock that cannot be given back
+// expires.
 func giveBack(ctx context.Context, leases []*Lease) {
 	if len(leases) == 0 {
 		return
@@ -166,7 +168,7 @@ func newMultiLease(ctx context.Context, leases []*Lease) *MultiLease {
 // Context ends as soon as the context of any lease does, with the same cause.
 func (m *MultiLease) Context() context.Context { return m.ctx }
 
-// Leases are the single leases, in the order of the locks.
+// Leases returns the leases of the single locks, in the order of the locks.
 func (m *MultiLease) Leases() []*Lease { return m.leases }
 
 // Unlock gives all locks back, the last one first, and returns the joined errors of Lease.Unlock. If

@@ -9,32 +9,32 @@ import (
 // A ClientOption sets up a Client.
 type ClientOption func(*Client)
 
-// WatchdogTimeout is the lease of locks taken without LeaseTime: 1 ms or longer, 30 s by default.
-// The watchdog renews it, see RenewEvery. If its process dies, the lock is free after that time at
-// the latest. With less than about 100 ms, a short pause of the process loses the lock.
+// WatchdogTimeout is how long a lease lasts that was taken without LeaseTime: 1 ms or longer, 30 s by
+// default. The watchdog renews the lease every RenewEvery. If the holder's process dies, the lock is free
+// after that time at the latest. With less than about 100 ms, a short pause of the process loses the lock.
 //
 // Source: Redisson, Config.lockWatchdogTimeout.
 func WatchdogTimeout(d time.Duration) ClientOption {
 	return func(c *Client) { c.watchdog = d }
 }
 
-// RenewEvery is how long after a grant or a renewal the watchdog renews; a third of WatchdogTimeout by
-// default. It must be above 0 and below WatchdogTimeout; otherwise Lock returns ErrBadTTL. With a
-// shorter time, a lease survives a longer outage of Redis, but needs more commands.
+// RenewEvery is the time from a grant or a renewal to the next renewal; a third of WatchdogTimeout by
+// default. It must be above 0 and below WatchdogTimeout; otherwise Lock returns ErrBadTTL. With a shorter
+// time, a lease survives a longer outage of Redis, but needs more commands.
 func RenewEvery(d time.Duration) ClientOption {
 	return func(c *Client) { c.renewEvery = &d }
 }
 
-// RenewalTimer sets the timer of the watchdogs, for a test that decides when a renewal is due; the
-// default is the clock's AfterFunc. ctx has the values of the context that was given to Lock, and never
-// ends. Pass ctx, or a child of it, to renew.
+// RenewalTimer sets the timer of the watchdogs, for a test that decides when a renewal is due; the default is
+// the clock's AfterFunc. The argument ctx has the values of the context that was given to Lock, and never ends.
+// The timer must call `renew` with ctx or a child of it.
 func RenewalTimer(after func(ctx context.Context, d time.Duration, renew func(context.Context)) Timer) ClientOption {
 	return func(c *Client) { c.renewalTimer = after }
 }
 
-// FairWait is the time for which a waiter of a fair lock may be silent past its turn before it counts
-// as dead; 5 minutes by default. Services that share a fair lock need the same value. For a call with
-// the option Wait, that option replaces FairWait.
+// FairWait is how long a waiter of a fair lock may be silent when its turn has come, before it counts as dead;
+// 5 minutes by default. Services that share a fair lock need the same value. In a call with the option Wait,
+// that time replaces FairWait.
 //
 // Source: Redisson, Config.fairLockWaitTimeout.
 func FairWait(d time.Duration) ClientOption {
@@ -49,10 +49,10 @@ func HandOvers(n int) ClientOption {
 	return func(c *Client) { c.handOvers = n }
 }
 
-// Replicas makes each grant wait until n replicas have it (the command WAIT). within is the maximum
-// wait: 1 ms or longer, and less than the ReadTimeout of the go-redis client, which limits the answer.
-// If fewer replicas have the grant by then, it is given back, and the caller continues to wait for the
-// lock. 0, the default, waits for none. With Replicas, there are no handovers within a process.
+// Replicas makes each grant wait until n replicas have stored it (the command WAIT); n is 0 by default. The
+// parameter `within` is the maximum wait: 1 ms or longer, and less than the ReadTimeout of the go-redis
+// client, which limits the answer. If fewer replicas have the grant by then, it is given back, and the caller
+// continues to wait for the lock. With Replicas, there are no handovers within a process.
 //
 // A lock then survives a failover to one of those replicas. This is not consensus. A primary that
 // is cut off from its replicas continues to renew the locks that it granted before, while the
@@ -63,19 +63,19 @@ func Replicas(n int, within time.Duration) ClientOption {
 	return func(c *Client) { c.replicas, c.replicateWithin = n, max(within, time.Millisecond) }
 }
 
-// ID names the client in the holders' fields; a random UUID by default. Two clients with the same
-// ID may mistake each other's locks for their own.
+// ID names the client in the holders' fields; a random UUID by default. Two clients with the same ID may take
+// each other's locks for their own.
 func ID(id string) ClientOption {
 	return func(c *Client) { c.id = id }
 }
 
-// Observer is called at each Event, by several goroutines at once. It must return quickly, and must
-// not call this package.
+// Observer sets a function that is called at each Event, by several goroutines at once. It must return
+// quickly, and must not call this package.
 func Observer(observe func(Event)) ClientOption {
 	return func(c *Client) { c.observe = observe }
 }
 
-// An Option is for one call of Lock or TryLock.
+// An Option applies to one call of Lock or TryLock.
 type Option func(*request)
 
 // Wait limits the wait for the lock, not its use; 0 or less means no wait. By default Lock waits

@@ -79,7 +79,7 @@ func newScript(parts ...string) *script {
 
 func (s *script) sentOnce() *script { s.once = true; return s }
 
-// run sends the script by its name, and in full if Redis does not know it.
+// run sends the script by its name (its hash). If Redis does not know the name, run sends the script's text.
 func (s *script) run(ctx context.Context, rdb processor, keys []string, args ...any) *redis.Cmd {
 	cmd := s.send(ctx, rdb, "evalsha", s.sha, keys, args)
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
@@ -104,7 +104,8 @@ func (s *script) send(ctx context.Context, rdb processor, command, script string
 	return cmd
 }
 
-// once is a command that go-redis does not send again after a broken connection, see redis.Cmder.
+// once is a command that go-redis does not send again after a broken connection: NoRetry is a method of
+// redis.Cmder.
 type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }

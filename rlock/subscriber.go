@@ -14,8 +14,8 @@ const (
 	// linger is how long a channel stays subscribed after its last waiter has left, since another
 	// waiter is likely to come.
 	linger = time.Second
-	// pingEvery is how often a silent subscription is pinged. If a ping has no answer by the next
-	// one, the subscription is replaced.
+	// pingEvery is how often the client sends a PING on a silent subscription. If a ping has no answer by the
+	// next one, the subscription is replaced.
 	pingEvery = 5 * time.Second
 )
 
@@ -24,8 +24,8 @@ const (
 //	waiters -- join, leave --> topics --> steer  -- SUBSCRIBE, UNSUBSCRIBE, PING --> Redis
 //	waiters <---- signal ----- topics <-- listen <-- messages, confirmations ------- Redis
 //
-// A confirmation is a signal too. It follows each SUBSCRIBE, including those of a
-// remade connection; a message may have been missed before it.
+// A confirmation is a signal too. It follows each SUBSCRIBE, including those of a remade connection. The lock
+// may have become free before the confirmation, and the message was then missed.
 type subscriber struct {
 	redis redis.UniversalClient
 	clock Clock
@@ -72,8 +72,7 @@ func (s *subscriber) join(channel string) (t *topic, listening bool) {
 	return t, t.confirmed
 }
 
-// leave ends a waiter's use of the topic. If no waiter is left, the topic is dropped after the given
-// duration.
+// leave ends a waiter's use of the topic. If no waiter is left, the topic is dropped after the given duration.
 func (s *subscriber) leave(t *topic, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,7 @@ func (s *subscriber) steerSoon() {
 	}
 }
 
-// notify signals a waiter of this process before its message arrives.
+// notify signals a waiter of this process at once, before the message from Redis arrives.
 func (s *subscriber) notify(channel string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,11 +132,11 @@ func (t *topic) wake() {
 	}
 }
 
-// steer sends the commands that the topics need. It ignores errors. They belong to the connection,
-// so listen sees them too, and go-redis subscribes to the channels again on its next connection.
+// steer sends the commands that the topics need. It ignores errors: they come from the connection, so listen
+// sees them too, and go-redis subscribes to the channels again on its next connection.
 //
-// On a cluster, one channel determines the node of the connection: the first one, at the beginning.
-// A message from the node with the lock's slot needs no hop over the cluster's bus.
+// On a cluster, the first channel determines the node to which the connection goes. A message from the node
+// that has the lock's slot need not go over the cluster's bus.
 func (s *subscriber) steer() {
 	pinger, due := s.clock.NewTimer(pingEvery)
 	defer pinger.Stop()
@@ -226,9 +225,9 @@ func (s *subscriber) listen() {
 	}
 }
 
-// broken wakes every waiter. Each of them asks for the lock and so learns whether Redis is still there.
-// If only the subscription fails, waiters poll once a second in this way, since listen pauses for at
-// most a second.
+// broken wakes every waiter after an error of the subscription. Each of them asks for the lock and so learns
+// whether Redis can be reached. While only the subscription fails, the waiters poll about once a second in
+// this way, since listen pauses for at most a second between two errors.
 func (s *subscriber) broken(pubsub *redis.PubSub) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

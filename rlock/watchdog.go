@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// A hold is one holder's possession of one lock, from the first grant to the last
-// Unlock: one lease for each reentry, one deadline, one watchdog.
+// A hold is the time for which one Holder has one lock, from the first grant to the last Unlock. It has a
+// lease for each grant, one deadline and one watchdog.
 type hold struct {
 	client *Client
 	slot   *slot
-	ctx    context.Context // the context of the first grant; for its values only
+	ctx    context.Context // the context of the first grant; only its values are used
 
 	mu            sync.Mutex
 	leases        map[*Lease]struct{} // leases that are not unlocked yet
 	renewedLeases int                 // leases that the watchdog renews
-	until         time.Time           // the lock is ours at least until then
-	deadline      Timer               // fires at until
+	until         time.Time           // the holder has the lock at least until then
+	deadline      Timer               // fires at the time until
 	renewal       Timer
 	renewing      chan struct{} // closed when the current renewal is done; nil if none is in progress
 	stopped       bool          // no renewal may start, and the deadline has no effect
 	lost          bool
-	cause         error // why it ended; nil while it lasts
+	cause         error // why the hold ended; nil while it lasts
 }
 
 func newHold(ctx context.Context, c *Client, s *slot) *hold {
 	return &hold{client: c, slot: s, ctx: context.WithoutCancel(ctx), leases: map[*Lease]struct{}{}}
 }
 
-// held returns the number of leases, or 0 if they are lost.
+// held returns the number of leases that are not unlocked, or 0 if they are lost.
 func (h *hold) held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func (h *hold) held() int {
 	return len(h.leases)
 }
 
-// admit makes a lease from a grant whose command was sent at the time sent.
+// admit makes a lease from a grant. The parameter `sent` is the time at which the command was sent.
 func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	l := &Lease{lock: c.lock, hold: h, token: token, autoRenewed: c.autoRenewed}
 	l.ctx, l.cancel = context.WithCancelCause(c.ctx)
@@ -67,8 +67,8 @@ func (h *hold) admit(c *claim, sent time.Time, token int64) *Lease {
 	return l
 }
 
-// margin returns the time by which a lease ends before its TTL. Redis expires keys by its own clock, and
-// the clocks of two machines drift apart.
+// margin returns how much earlier a lease ends here than its TTL in Redis. Redis expires keys by its own
+// clock, and the clocks of two machines drift apart.
 func margin(ttl time.Duration) time.Duration {
 	return min(ttl/100+2*time.Millisecond, ttl/2)
 }
@@ -95,7 +95,7 @@ func (h *hold) expire() {
 		h.mu.Unlock()
 		return
 	}
-	if left := remaining(h.client.clock, h.until); left > 0 { // extended while the deadline fired
+	if left := remaining(h.client.clock, h.until); left > 0 { // a renewal has extended the lease while the deadline fired
 		h.deadline.Reset(left)
 		h.mu.Unlock()
 		return
@@ -141,7 +141,7 @@ func (h *hold) renew(ctx context.Context) {
 		h.extend(sent, ttl)
 		h.renewIn(h.client.renewal())
 	case err != nil:
-		h.renewIn(ttl / 10) // the deadline limits the attempts
+		h.renewIn(ttl / 10) // try again soon; the deadline ends the attempts
 	}
 	h.mu.Unlock()
 	switch {
@@ -157,7 +157,7 @@ func (h *hold) sendRenewal(ctx context.Context, ttl time.Duration) (bool, error)
 	return n == 1, err
 }
 
-// stopRenewing is called for a lease that ends. The caller holds h.mu.
+// stopRenewing stops the watchdog if the lease l, which ends, was the last one to renew. The caller holds h.mu.
 func (h *hold) stopRenewing(l *Lease) {
 	if !l.autoRenewed {
 		return
@@ -180,9 +180,9 @@ func (h *hold) stop() {
 	}
 }
 
-// retire ends the context of l, and returns how many leases remain. If none remain, the watchdog has
-// stopped and no renewal is in progress. held is false if l does not belong to the hold, or no longer
-// does.
+// retire ends the context of l, and returns how many leases remain. If none remain, the watchdog has stopped
+// and no renewal is in progress when retire returns. The result `held` is false if l does not belong to the
+// hold, or no longer does.
 func (h *hold) retire(l *Lease) (left int, held bool) {
 	h.mu.Lock()
 	if _, held = h.leases[l]; !held {

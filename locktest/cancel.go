@@ -11,7 +11,7 @@ import (
 // hangs is the maximum time until a canceled Lock returns.
 const hangs = 5 * time.Second
 
-// cancelWaiting: a waiter's context ends while another client holds the lock.
+// cancelWaiting ends a waiter's context while another client holds the lock. Lock must then return.
 func cancelWaiting(ctx context.Context, tr *trial) Result {
 	holder, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
@@ -63,10 +63,10 @@ func cancelWaiting(ctx context.Context, tr *trial) Result {
 		round(took), said, round(gap))
 }
 
-// cancelRace: a waiter is canceled at about the time when it gets the lock. There are 200 rounds, or as
-// many as fit into 5 s. A handover is the time from an Unlock to the next grant. The cancellations are
-// spread from one handover before the Unlock to 1.6 handovers after it, so some come before the grant
-// and some after it. The lock must be free after each round.
+// cancelRace cancels a waiter at about the time when it gets the lock. There are 200 rounds, or as many as
+// fit into 5 s. A handover is the time from an Unlock to the next grant. The cancellations are spread from
+// one handover before the Unlock to 1.6 handovers after it, so some come before the grant and some after it.
+// The lock must be free after each round.
 func cancelRace(ctx context.Context, tr *trial) Result {
 	const most = 200
 	var (
@@ -98,10 +98,9 @@ func cancelRace(ctx context.Context, tr *trial) Result {
 		rounds, round(handOver), granted)
 }
 
-// hangUp runs one round: a holder unlocks, and its waiter is canceled. The parameter `apart` is the time
-// from the Unlock to the cancellation, negative for a cancellation before the Unlock. If stays is true,
-// the waiter is not canceled. hangUp returns whether the waiter got the lock, and how long after the
-// Unlock.
+// hangUp runs one round: a holder unlocks, and hangUp cancels the waiter. The parameter `apart` is the time
+// from the Unlock to the cancellation, negative for a cancellation before the Unlock. If `stays` is true,
+// hangUp does not cancel the waiter. It returns whether the waiter got the lock, and how long after the Unlock.
 func (tr *trial) hangUp(ctx context.Context, apart time.Duration, stays bool) (had bool, took time.Duration, err error) {
 	holder, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
@@ -140,7 +139,7 @@ func (tr *trial) hangUp(ctx context.Context, apart time.Duration, stays bool) (h
 	return had, answered.Sub(freed), err
 }
 
-// spin waits. It keeps the CPU for the last 2 ms, since a timer is too coarse here.
+// spin waits for the duration d. It uses a busy loop for the last 2 ms, since a timer is not precise enough.
 func spin(d time.Duration) {
 	begin := time.Now()
 	if d > 2*time.Millisecond {
@@ -150,11 +149,11 @@ func spin(d time.Duration) {
 	}
 }
 
-// errLeft: the lock is free, but a client cannot take it.
+// errLeft: no client holds the lock, but another client cannot take it.
 var errLeft = errors.New("the lock was left without a holder")
 
-// next takes the free lock and gives it back. That must take less than half a TTL and less than
-// half a second. A lock that was left behind would become free when its TTL ends.
+// next checks that the lock is free: it takes the lock and gives it back. That must take less than half a TTL
+// and less than half a second. A lock that was left without a holder becomes free only when its TTL ends.
 func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	begin := time.Now()
 	lease, err := c.Lock(ctx, tr.name)
@@ -168,8 +167,8 @@ func (tr *trial) next(ctx context.Context, c Client) (time.Duration, error) {
 	return took, errors.Join(err, lease.Unlock(ctx))
 }
 
-// noLeak: all goroutines of a client end with it, also after canceled waiters. One client is opened
-// and closed before the count, so that goroutines which start once per process do not count.
+// noLeak checks that all goroutines of a client end with the client, even after canceled waiters. It first
+// opens and closes one client, so that goroutines which start once per process do not count.
 func noLeak(ctx context.Context, tr *trial) Result {
 	if err := tr.life(ctx); err != nil {
 		return breaks("%v", err)

@@ -19,8 +19,8 @@ type Verdict string
 const (
 	Holds        Verdict = "holds"
 	Breaks       Verdict = "breaks"
-	NotClaimed   Verdict = "not claimed"  // the lock does not claim the property; Result.Seen is the observation
-	Unchecked    Verdict = "unchecked"    // a hook is missing
+	NotClaimed   Verdict = "not claimed"  // the lock does not claim the property; Result.Seen is what the check observed
+	Unchecked    Verdict = "unchecked"    // the Subject lacks a function that the check needs
 	Inconclusive Verdict = "inconclusive" // the machine was too busy, or there was no contention
 )
 
@@ -45,12 +45,12 @@ type Check struct {
 	Name string
 	Must string // the property, in a sentence
 
-	clients int                // number of clients that are connected before try
+	clients int                // number of clients that are connected before the check starts
 	claimed func(Subject) bool // nil: every lock claims it
 	try     func(context.Context, *trial) Result
 }
 
-// processes is the number of clients that contend in Exclusion and HandOver.
+// processes is the number of clients that contend for the lock in the checks Exclusion and HandOver.
 const processes = 3
 
 // Checks lists all checks in the order in which they are run.
@@ -74,9 +74,9 @@ func isFair(s Subject) bool      { return s.Fair }
 func renews(s Subject) bool      { return s.Renews }
 func signalsLoss(s Subject) bool { return s.SignalsLoss }
 
-// Run runs all checks as subtests. A check that breaks or stays inconclusive fails. A check that is
-// not claimed or cannot run is skipped with its reason. Run must not run at the same time as
-// parallel tests: NoLeak would see their goroutines.
+// Run runs all checks as subtests. A subtest fails if the verdict is Breaks or stays Inconclusive. It is
+// skipped with the reason if the verdict is NotClaimed or Unchecked. No parallel test may run at the same
+// time as Run: the check NoLeak would see its goroutines.
 func Run(t *testing.T, s Subject) []Result {
 	t.Helper()
 	var results []Result
@@ -109,17 +109,16 @@ func Summary(s Subject, results []Result) string {
 }
 
 const (
-	// tryTimeout limits one attempt of a check. Only a broken lock or a stalled machine reaches
-	// it.
+	// tryTimeout limits one attempt of a check. Only a broken lock or a stalled machine reaches it.
 	tryTimeout = time.Minute
 	// grace is added to every limit on a lock's time, for a round trip and a wake-up.
 	grace = 250 * time.Millisecond
-	// tries is how often a check is repeated if the machine is too busy.
+	// tries is the maximum number of attempts of a check if the machine is too busy.
 	tries = 4
 )
 
-// Examine runs the check on a subject. An attempt returns within about a minute even if the subject
-// ignores its contexts; goroutines of the subject may remain then.
+// Examine runs the check on a subject, with several attempts if the machine is busy. An attempt returns
+// within about a minute even if the subject ignores its contexts. Goroutines of the subject may remain then.
 func (c Check) Examine(ctx context.Context, s Subject) Result {
 	var r Result
 	for range tries {
@@ -170,7 +169,7 @@ type trial struct {
 	clients []Client
 }
 
-// on connects the clients and tries the check.
+// on connects the clients and makes one attempt of the check.
 func (c Check) on(ctx context.Context, tr *trial) Result {
 	for range c.clients {
 		client, err := tr.s.Connect(ctx)
@@ -182,11 +181,11 @@ func (c Check) on(ctx context.Context, tr *trial) Result {
 	return c.try(ctx, tr)
 }
 
-// longest returns the longest time for which this process got no processor. The limits on a lock's
-// time are extended by it, so that no verdict depends on how busy the machine is.
+// longest returns the longest time for which this process got no processor. The checks extend their limits on
+// a lock's time by it, so that no verdict depends on how busy the machine is.
 func (tr *trial) longest() time.Duration { return tr.pulse.Delays().Longest() }
 
-// late returns how late an event may be because this process got no processor. Both the event and its
+// late returns how late an event may seem because this process got no processor. Both the event and its
 // observation may be delayed.
 func (tr *trial) late() time.Duration { return 2 * tr.longest() }
 
@@ -199,8 +198,8 @@ func (tr *trial) close() error {
 	return errors.Join(errs...)
 }
 
-// stillHeld reports whether a client holds the lock: a third client asks for it and must not get it
-// within wait.
+// stillHeld reports whether a client holds the lock: a third client asks for the lock and must not get it
+// within the duration `wait`.
 func (tr *trial) stillHeld(ctx context.Context, third Client, wait time.Duration) (bool, error) {
 	if tr.s.Remaining != nil {
 		left, err := tr.s.Remaining(ctx, tr.name)
@@ -230,9 +229,9 @@ func ask(ctx context.Context, c Client, name string) Lease {
 	}
 }
 
-// ifAble returns r, the result of a check in which a client did not get another client's lock. The lock
-// is free now, so the client must get it. If it does not, it can never get the lock, and r proves
-// nothing.
+// ifAble returns r, the result of a check in which the client c did not get another client's lock. The lock
+// is free now, so c must get it. If c cannot get even a free lock, r proves nothing, and ifAble returns
+// another result.
 func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
 	lease, err := c.Lock(ctx, tr.name)
 	if err != nil {
@@ -244,8 +243,8 @@ func (tr *trial) ifAble(ctx context.Context, c Client, r Result) Result {
 	return r
 }
 
-// queued waits until n clients wait for the lock. If the server does not report them, it waits for the
-// duration spacing.
+// queued waits until n clients wait for the lock. If the server does not report its waiters, queued waits for
+// the duration `spacing`.
 func (tr *trial) queued(ctx context.Context, n int, spacing time.Duration) error {
 	if tr.s.Waiting == nil {
 		return sleep(ctx, spacing)

@@ -36,8 +36,8 @@ func Child(open func(spec string) (Subject, error)) {
 	os.Exit(0)
 }
 
-// serve is the child's side: it reports that it is ready, waits for a line, does the task and
-// answers with the tally. It ends when its input ends.
+// serve runs in the child: it reports that it is ready, waits for a line, does the task and answers with its
+// counts. It ends when its input ends.
 func serve(text string, open func(spec string) (Subject, error), in io.Reader, out io.Writer) error {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -71,7 +71,7 @@ func serve(text string, open func(spec string) (Subject, error), in io.Reader, o
 	return json.NewEncoder(out).Encode(sum)
 }
 
-// child is a crew in a child process.
+// child is the contenders of one process, in a child process.
 type child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser

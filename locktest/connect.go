@@ -2,11 +2,11 @@ package locktest
 
 import "context"
 
-// Connect makes a value for Subject.Connect from a lock that is one function. The function lock waits
-// until it holds the lock with the given name, ctx ends or the server fails. It returns the function
-// that releases the lock. Both must be safe for concurrent use. Every client calls the same function,
-// so lock must not depend on which client calls it. If the function keeps a state for each process,
-// such as a queue of its waiters, write a Client instead.
+// Connect makes a value for Subject.Connect from a lock that is one function. The function `lock` waits until
+// it holds the lock with the given name, ctx ends or the server fails. It returns the function that releases
+// the lock. Both must be safe for concurrent use. All clients call the same function, although each stands
+// for a process. If the function keeps state for its process, such as a queue of its waiters, write a Client
+// instead.
 func Connect(lock func(ctx context.Context, name string) (unlock func(context.Context) error, err error)) func(context.Context) (Client, error) {
 	return func(context.Context) (Client, error) { return function(lock), nil }
 }

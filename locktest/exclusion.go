@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// exclusion: 24 contenders of 3 clients each add one, four times, to a counter that loses updates
+// exclusion lets 24 contenders of 3 clients each add one, four times, to a counter. The counter loses updates
 // if two contenders hold the lock at once.
 func exclusion(ctx context.Context, tr *trial) Result {
 	const each, rounds = 8, 4
@@ -44,7 +44,7 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	switch {
 	case most > 1:
 		return breaks("%d holders at once; the counter shows %d of %d", most, shows, want)
-	case errors.Is(failed.get(), context.DeadlineExceeded): // the check HandOver covers waiters that are not woken
+	case errors.Is(failed.get(), context.DeadlineExceeded): // waiters that are not woken are a matter of the check HandOver
 		return inconclusive("%d of %d grants, one at a time, when the time was over", shows, want)
 	case failed.get() != nil:
 		return breaks("%v", failed.get())
@@ -56,8 +56,8 @@ func exclusion(ctx context.Context, tr *trial) Result {
 	return holds("%d grants to %d contenders of %d clients, one at a time; the counter is right", want, processes*each, processes)
 }
 
-// A raceCounter is independent of the lock's server and deliberately not atomic: it is read, and
-// written some time later.
+// A raceCounter is a counter in this process that is deliberately not atomic: a contender reads it, and
+// writes it some time later.
 type raceCounter struct {
 	shows  atomic.Int64
 	inside atomic.Int64
@@ -87,8 +87,8 @@ func (r *raceCounter) visit(ctx context.Context, c Client, name string) error {
 	return nil
 }
 
-// handOver: 24 contenders of 3 clients wait while a holder has the lock. Each of them must get the
-// lock. The latency is from the call of Unlock to the return of the next Lock.
+// handOver lets 24 contenders of 3 clients wait while a holder has the lock. After its Unlock, each of them
+// must get the lock. The reported latency is from the call of Unlock to the return of the next Lock.
 func handOver(ctx context.Context, tr *trial) Result {
 	const contenders = 24
 	first, err := tr.clients[0].Lock(ctx, tr.name)
@@ -134,7 +134,7 @@ func handOver(ctx context.Context, tr *trial) Result {
 	return r
 }
 
-// spread returns the median and the maximum; 0 and 0 if there are no values.
+// spread returns the median and the maximum of the durations; 0 and 0 if there are none.
 func spread(d []time.Duration) (median, longest time.Duration) {
 	d = slices.Sorted(slices.Values(d))
 	return quantile.Of(d, 0.5), quantile.Of(d, 1)

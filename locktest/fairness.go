@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// spacing is the time between two waiters if the server cannot report its waiters: 50 ms, or less
-// if eight of them would last longer than half a lease.
+// spacing is the time between the requests of two waiters if the server cannot report its waiters. It is 50 ms,
+// or less if eight of these times would exceed half a lease.
 func (tr *trial) spacing() time.Duration {
 	const most = 50 * time.Millisecond
 	if tr.s.TTL > 0 {
@@ -19,9 +19,9 @@ func (tr *trial) spacing() time.Duration {
 	return most
 }
 
-// fairness has two parts. First, eight waiters of two clients ask one after another and must get
-// the lock in that order. Then eight contenders ask again as soon as they have unlocked, for at
-// least 400 grants and half a second. None may get less than half of an equal share.
+// fairness has two parts. First, eight waiters of two clients ask one after another and must get the lock in
+// that order. Then eight contenders ask, and ask again as soon as they have unlocked, for at least 400 grants
+// and half a second. None may get less than half of an equal share.
 func fairness(ctx context.Context, tr *trial) Result {
 	got, err := arrivals(ctx, tr, 8)
 	if err != nil {
@@ -91,7 +91,7 @@ func arrivals(ctx context.Context, tr *trial, n int) ([]int, error) {
 // shares holds the number of grants of each contender and of each client.
 type shares struct {
 	contender, client []int
-	median, longest   time.Duration // median and maximum of the waits, including those that the end of the loop cut off
+	median, longest   time.Duration // median and maximum of the waits, including unfinished ones at the end
 }
 
 func (s shares) total() int {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// renewal: a holder is idle for three TTLs while another client asks for the lock. It must hold the
-// lock all the time. The check reads the remaining time from the server every twentieth of a TTL. Each
-// rise is a renewal, and the rises must add up to two TTLs. Without the hook Remaining, elapsed time
-// decides.
+// renewal lets a holder keep the lock for three TTLs while another client asks for it. The holder must have
+// the lock all the time. The check reads the remaining time from the server every twentieth of a TTL. Each
+// rise is a renewal, and the rises must add up to two TTLs. If Subject.Remaining is nil, the check waits for
+// the three TTLs instead.
 func renewal(ctx context.Context, tr *trial) Result {
 	if tr.s.TTL <= 0 {
 		return unchecked("the leases have no TTL")
@@ -91,7 +91,7 @@ func watch(ctx context.Context, tr *trial, lease Lease, begin time.Time, taken c
 	}
 }
 
-// lossSignal: the server loses the lock, and the lease must signal the loss to its holder.
+// lossSignal makes the server lose the lock. The lease must signal the loss to its holder.
 func lossSignal(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil {
 		return unchecked("no hook Forget")
@@ -107,8 +107,8 @@ func lossSignal(ctx context.Context, tr *trial) Result {
 	return tr.signalled(ctx, lease, begin, tr.s.lossBound(), "the server forgot the lock")
 }
 
-// frozenServer: the server stops answering, so the lease cannot be renewed. One TTL later another
-// client may have the lock, and the holder cannot know.
+// frozenServer stops the server, so the lease cannot be renewed. One TTL later another client may have the
+// lock, so the lease must signal the loss to its holder.
 func frozenServer(ctx context.Context, tr *trial) Result {
 	switch {
 	case tr.s.Freeze == nil:
@@ -128,7 +128,7 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 	if err := thaw(); err != nil {
 		return breaks("thaw: %v", err)
 	}
-	_ = lease.Unlock(ctx) // an error, if the lock is lost
+	_ = lease.Unlock(ctx) // returns an error if the lock is lost
 	begin := time.Now()
 	next, err := tr.clients[1].Lock(ctx, tr.name)
 	if err != nil {
@@ -139,8 +139,8 @@ func frozenServer(ctx context.Context, tr *trial) Result {
 	return r
 }
 
-// holder takes the lock with the first client. The lease is nil if it has no signal;
-// the result then says why.
+// holder takes the lock with the first client. If the lease cannot signal a loss, holder returns nil, and a
+// result with the reason.
 func (tr *trial) holder(ctx context.Context) (Lease, Result) {
 	lease, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
@@ -159,7 +159,7 @@ func (tr *trial) holder(ctx context.Context) (Lease, Result) {
 	return lease, Result{}
 }
 
-// signalled waits for the signal of a loss and judges how long after begin it came.
+// signalled waits for the signal of a loss and judges how long after the time `begin` it came.
 func (tr *trial) signalled(ctx context.Context, lease Lease, begin time.Time, bound time.Duration, event string) Result {
 	giveUp := time.After(3*bound + 4*grace)
 	select {

@@ -26,25 +26,25 @@ type Load struct {
 type Figures struct {
 	Grants          int // how often a contender got the lock
 	GrantsPerSecond float64
-	// Handovers are the grants to another contender than the previous one. If a holder unlocks and
-	// takes the lock again before any waiter, that is a grant, but no handover.
+	// Handovers are the grants to a contender other than the previous holder. If a holder unlocks and takes
+	// the lock again before any waiter, that is a grant, but no handover.
 	Handovers          int
 	HandoversPerSecond float64
 	// Overlaps are the grants that began before the previous holder called Unlock, by the clock of
 	// the machine. A correct lock has none, unless the clock is set during the run.
 	Overlaps int
-	// Waits are the times from the call of Lock to its return. A wait that the end of the run cut
-	// off counts with its length so far, so a contender that is never served is visible.
+	// Waits are the times from the call of Lock to its return. An unfinished wait at the end of the run
+	// counts with its length so far, so a contender that is never served is visible.
 	MedianWait, P99Wait, LongestWait time.Duration
-	// CommandsPerHandover is the number of commands that the server executed for each handover,
-	// including renewals, polls and the commands of scripts. It is NaN without Subject.Commands.
+	// CommandsPerHandover is the number of commands that the server executed for each handover, including
+	// renewals, polls and the commands of scripts. It is NaN if Subject.Commands is nil.
 	CommandsPerHandover float64
 	ByProcess           []int // grants of each process
 }
 
-// Measure puts the load on one lock, and counts the grants. If the subject has a Spec, it uses real
-// processes, copies of this program, which must call Child first. Without a Spec there is only this
-// process. Measure returns an error if a Lock or an Unlock fails.
+// Measure puts the load on one lock, and counts the grants. If the subject has a Spec, Measure starts copies
+// of this program as child processes, and the program must begin with a call of Child. Otherwise the
+// contenders run in this process. Measure returns an error if a Lock or an Unlock fails.
 func Measure(ctx context.Context, s Subject, l Load) (Figures, error) {
 	if l.Processes < 1 || l.Contenders < l.Processes || l.Contenders%l.Processes != 0 || l.For <= 0 {
 		return Figures{}, fmt.Errorf("%d contenders in %d processes for %s: want a multiple, for some time", l.Contenders, l.Processes, l.For)
@@ -134,7 +134,7 @@ func count(tallies []tally) Figures {
 	return f
 }
 
-// commands calls the hook Commands, and returns NaN without it.
+// commands calls Subject.Commands, or returns NaN if that is nil.
 func (s Subject) commands(ctx context.Context) (float64, error) {
 	if s.Commands == nil {
 		return math.NaN(), nil
@@ -143,9 +143,8 @@ func (s Subject) commands(ctx context.Context) (float64, error) {
 	return float64(n), err
 }
 
-// Median returns the median of each figure over several runs, so that a run on a busy machine has
-// no effect. For Overlaps it returns the maximum; it leaves ByProcess out. It panics if there are
-// no runs.
+// Median returns the median of each figure over several runs, so that a run on a busy machine has no effect.
+// For Overlaps it returns the maximum, and for ByProcess nil. It panics if there are no runs.
 func Median(runs []Figures) Figures {
 	return Figures{
 		Grants:              median(runs, func(f Figures) int { return f.Grants }),
@@ -188,7 +187,8 @@ type grant struct {
 	Had, Left int64
 }
 
-// A crew is the contenders of one process. begin lets them ask; collect waits for their end.
+// A crew is the contenders of one process. The method begin lets them ask for the lock; collect waits for
+// their end.
 type crew interface {
 	begin()
 	collect() (tally, error)
@@ -204,7 +204,7 @@ func collectAll(crews []crew) error {
 	return errors.Join(errs...)
 }
 
-// A here is a crew in this process.
+// A here is a crew that runs in this process.
 type here struct {
 	start chan struct{}
 	done  chan struct{}
@@ -238,7 +238,7 @@ func (h *here) collect() (tally, error) {
 	return h.tally, h.err
 }
 
-// ready connects, and takes another lock once, so that connections and scripts exist when the
+// ready connects a client. It takes another lock once, so that connections and scripts exist when the
 // measurement starts.
 func ready(ctx context.Context, s Subject, t task) (Client, error) {
 	c, err := s.Connect(ctx)
@@ -288,7 +288,8 @@ func contend(ctx context.Context, c Client, t task) (tally, error) {
 	return sum, failed.get()
 }
 
-// contender asks until the context short ends. It uses ctx to give back a lock that it holds then.
+// contender asks for the lock again and again until the context `short` ends. If it holds the lock then, it
+// gives it back under ctx.
 func contender(ctx, short context.Context, c Client, t task, id int) (grants []grant, waits []time.Duration, err error) {
 	for short.Err() == nil {
 		asked := time.Now()
@@ -305,7 +306,7 @@ func contender(ctx, short context.Context, c Client, t task, id int) (grants []g
 			time.Sleep(t.Section)
 		}
 		ended := short.Err() != nil
-		if !ended { // after the end of the run, the lease may have ended with the context of its Lock
+		if !ended { // after the end of the run, the error is expected: the lease may have ended with the context of its Lock
 			grants = append(grants, grant{Contender: id, Had: had.UnixNano(), Left: time.Now().UnixNano()})
 		}
 		if err := lease.Unlock(ctx); err != nil && !ended {

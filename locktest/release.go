@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// watchful is how long a third client asks for a lock that must still be held.
+// watchful is how long a third client asks for a lock that another client must still hold.
 const watchful = 100 * time.Millisecond
 
-// releaseSafety: the first holder loses its lease, by Forget or by its TTL, and another client
-// takes the lock. The late Unlock of the first must not release it; whether it returns an error is
-// reported.
+// releaseSafety makes the first holder lose its lease, by Subject.Forget or by its TTL, and another client
+// takes the lock. The late Unlock of the first holder must not release this lock. The result says whether
+// that Unlock returned an error.
 func releaseSafety(ctx context.Context, tr *trial) Result {
 	if tr.s.Forget == nil && (tr.s.Renews || tr.s.TTL <= 0) {
 		return unchecked("no hook Forget, and the leases do not run out by themselves")
@@ -31,7 +31,7 @@ func releaseSafety(ctx context.Context, tr *trial) Result {
 	return tr.leftInPlace(ctx, late.Unlock(ctx), next, tr.clients[2], "Unlock of the lost lease")
 }
 
-// unlockTwice: the second Unlock comes when another client has the lock.
+// unlockTwice unlocks a lease a second time, when another client has the lock. That client must keep it.
 func unlockTwice(ctx context.Context, tr *trial) Result {
 	lease, err := tr.clients[0].Lock(ctx, tr.name)
 	if err != nil {
@@ -47,7 +47,7 @@ func unlockTwice(ctx context.Context, tr *trial) Result {
 	return tr.leftInPlace(ctx, lease.Unlock(ctx), next, tr.clients[2], "the second Unlock")
 }
 
-// leftInPlace judges whether an Unlock that returned err has released the lock of next.
+// leftInPlace judges whether an Unlock that returned err has released the lease `next` of another client.
 func (tr *trial) leftInPlace(ctx context.Context, err error, next Lease, third Client, what string) Result {
 	said := "said nothing"
 	if err != nil {

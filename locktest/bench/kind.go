@@ -11,22 +11,22 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// A kind is a library with its options.
+// A kind is a lock library with its options: one row of the table.
 type kind struct {
 	name string
 	// connect opens a client. ttl 0 means the library's default or, if it has none, unsetTTL.
 	connect func(addr string, ttl time.Duration) (locktest.Client, error)
-	// keys returns the keys of the lock in Redis. If there are several, the holder needs a majority of
-	// them.
+	// keys returns the keys of the lock with that name in Redis. If there are several, the holder needs a
+	// majority of them.
 	keys func(name string) []string
 	// queue returns the list of the waiters. It is nil if the server keeps no list.
 	queue func(name string) string
 
-	anywhere bool // it also runs on a Redis of several servers
+	anywhere bool // whether the library also works with a Redis of several servers
 
-	// The claims of the library's documentation.
+	// Properties that the library's documentation claims.
 	renews, signalsLoss, fair bool
-	// renewEvery is a share of the TTL; 0 means that the library does not renew.
+	// renewEvery is the interval of renewals as a share of the TTL; 0 means that the library does not renew.
 	renewEvery float64
 }
 
@@ -53,7 +53,8 @@ func kindOf(name string) (kind, error) {
 	return kind{}, fmt.Errorf("no lock %q", name)
 }
 
-// open makes the subject of a child process: its Spec is "name@host:port".
+// open makes a locktest.Subject in a child process. The parameter `spec` is "name@host:port", with the name
+// of a kind.
 func open(spec string) (locktest.Subject, error) {
 	name, addr, _ := strings.Cut(spec, "@")
 	k, err := kindOf(name)
@@ -64,8 +65,8 @@ func open(spec string) (locktest.Subject, error) {
 
 func oneKey(name string) []string { return []string{name} }
 
-// dial opens a client with the defaults of go-redis, of one server at host:port, or of the servers
-// in a RedisService.URL.
+// dial opens a client with the defaults of go-redis. The parameter `addr` is the host:port of one server, or
+// a RedisService.URL with several.
 func dial(addr string) redis.UniversalClient {
 	if hosts, ok := strings.CutPrefix(addr, "redis+cluster://"); ok {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(hosts, ","), DisableRoutingPolicies: true})

@@ -1,5 +1,5 @@
-// Command bench measures locks over one Redis of its own, with contenders in
-// child processes, and prints the table of docs/guides/lock-in-your-program.md.
+// Command bench measures lock libraries over a Redis that it starts. Contenders in child processes take the
+// locks. It prints the table of docs/guides/lock-in-your-program.md.
 //
 //	go run . -markdown          # about 6 minutes
 //	go run . -quick             # about 20 seconds
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// A cell is one column of the table.
+// A cell is the load of one column of the table.
 type cell struct {
 	processes int
 	section   time.Duration
@@ -89,8 +89,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	return t.text(out)
 }
 
-// measure goes through all cells once per run, so that a minute in which the machine is busy
-// affects all locks alike.
+// measure puts every load on every lock once per run. So a minute in which the machine is busy affects all
+// locks alike.
 func measure(ctx context.Context, srv *server, t table, runs int, period time.Duration, progress io.Writer) (map[string]map[cell]locktest.Figures, error) {
 	all := map[string]map[cell][]locktest.Figures{}
 	for i := range runs {

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// redislockKind is bsm/redislock with a linear back-off. It leaves renewal to
-// the caller (Lock.Refresh) and has no signal of loss.
+// redislockKind is bsm/redislock with a linear back-off. The library leaves renewal to the caller
+// (Lock.Refresh) and does not signal a loss.
 func redislockKind(backOff time.Duration) kind {
 	return kind{
 		name: "redislock-" + backOff.String(), keys: oneKey, anywhere: true,

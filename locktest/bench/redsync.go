@@ -12,9 +12,9 @@ import (
 	"github.com/oversell/oversell/locktest"
 )
 
-// redsyncKind is redsync on one node with its defaults: 8 s, and a retry after 50 to 250 ms. The
-// caller must renew the lock (Mutex.Extend), and Mutex.Until tells how long it is valid. No signal
-// reports a loss.
+// redsyncKind is redsync on one node with its defaults: a TTL of 8 s, and a retry after 50 to 250 ms. The
+// caller must renew the lock (Mutex.Extend), and Mutex.Until returns how long it is valid. The library does
+// not signal a loss.
 func redsyncKind() kind {
 	return kind{name: "redsync", keys: oneKey, anywhere: true, connect: func(addr string, ttl time.Duration) (locktest.Client, error) {
 		rdb := dial(addr)
@@ -32,7 +32,7 @@ type redsyncClient struct {
 	options []redsync.Option
 }
 
-// Lock asks again if redsync gives up, which it does after 32 attempts.
+// Lock asks again when redsync has given up, after 32 attempts.
 func (c *redsyncClient) Lock(ctx context.Context, name string) (locktest.Lease, error) {
 	m := c.locks.NewMutex(name, c.options...)
 	for {
@@ -45,7 +45,7 @@ func (c *redsyncClient) Lock(ctx context.Context, name string) (locktest.Lease, 
 		}
 		var taken *redsync.ErrTaken
 		gaveUp := errors.Is(err, redsync.ErrFailed) || errors.As(err, &taken)
-		late := errors.Is(err, context.DeadlineExceeded) // a node has 5 % of the TTL to answer
+		late := errors.Is(err, context.DeadlineExceeded) // redsync gives a node 5 % of the TTL to answer
 		if !gaveUp && !late {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ var (
 	rueidislockOneKey  = rueidislock.LockerOption{KeyMajority: 1}      // one key, as in the other libraries
 )
 
-// rueidislockKind is rueidislock with options. It renews at half of the TTL. It gives the holder a
+// rueidislockKind is rueidislock with options. The library renews at half of the TTL. It gives the holder a
 // context that ends when the lock is lost.
 func rueidislockKind(name string, option rueidislock.LockerOption) kind {
 	return kind{

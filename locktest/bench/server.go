@@ -20,7 +20,7 @@ import (
 // A server is a private Redis of this process: one redis-server, or several.
 type server struct {
 	group *localserver.Group
-	redis *localserver.Redis // nil if there are several
+	redis *localserver.Redis // nil if there are several servers
 	addr  string             // in the form that dial takes
 	rdb   redis.UniversalClient
 }
@@ -63,7 +63,7 @@ func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 		},
 		Remaining: func(ctx context.Context, name string) (time.Duration, error) { return s.remaining(ctx, k.keys(name)) },
 	}
-	if s.redis != nil { // with several servers, the others would replace a frozen one
+	if s.redis != nil { // Freeze needs a single server: with several, the others would replace a frozen one
 		subject.Freeze, subject.Commands = s.freeze, s.commands
 	}
 	if k.queue != nil {
@@ -75,7 +75,7 @@ func (s *server) subject(k kind, ttl time.Duration) locktest.Subject {
 	return subject
 }
 
-// remaining returns the rest of the TTL that a majority of the keys has.
+// remaining returns for how long a majority of the keys still exists, from their TTLs.
 func (s *server) remaining(ctx context.Context, keys []string) (time.Duration, error) {
 	var left []time.Duration
 	for _, key := range keys {
@@ -93,7 +93,7 @@ func (s *server) freeze(context.Context) (thaw func() error, err error) {
 	return func() error { return s.redis.Signal(syscall.SIGCONT) }, s.redis.Signal(syscall.SIGSTOP)
 }
 
-// commands returns total_commands_processed of Redis. It also counts the commands of scripts
+// commands returns the statistic total_commands_processed of Redis, which also counts the commands of scripts
 // (TestCommandsCountScripts).
 func (s *server) commands(ctx context.Context) (int64, error) {
 	info, err := s.rdb.Info(ctx, "stats").Result()

@@ -34,7 +34,8 @@ func (t table) words(f locktest.Figures) string {
 		f.HandoversPerSecond, f.GrantsPerSecond, t.wait(f.P99Wait), t.wait(f.LongestWait), commands(f.CommandsPerHandover))
 }
 
-// wait marks a duration that reached the length of a run: the wait may have been longer.
+// wait formats a longest wait. It marks one that reached the length of a run, since the real wait may have
+// been longer.
 func (t table) wait(d time.Duration) string {
 	if d >= t.period*95/100 {
 		return "> " + short(t.period)
@@ -49,7 +50,7 @@ func commands(n float64) string {
 	return fmt.Sprintf("%.0f", n)
 }
 
-// short rounds to about two digits: a benchmark is no more precise.
+// short rounds a duration to about two digits, since a benchmark is no more precise.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:

@@ -15,7 +15,7 @@ const ttl = time.Second
 
 var release = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
-// Lock waits for the lock. Its error is that of the server or of ctx.
+// Lock waits for the lock. It returns an error if the server fails or ctx ends.
 func Lock(ctx context.Context, rdb *redis.Client, name string) (unlock func(context.Context) error, err error) {
 	token := rand.Text()
 	for {

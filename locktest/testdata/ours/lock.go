@@ -1,6 +1,6 @@
 //go:build !fixed
 
-// Package ours is a lock over Redis, as many programs contain it.
+// Package ours is a simple lock over Redis, with mistakes that many programs make.
 package ours
 
 import (
@@ -12,7 +12,7 @@ import (
 
 const ttl = time.Second
 
-// Lock waits for the lock. Its error is that of the server or of ctx.
+// Lock waits for the lock. It returns an error if the server fails or ctx ends.
 func Lock(ctx context.Context, rdb *redis.Client, name string) (unlock func(context.Context) error, err error) {
 	for {
 		taken, err := rdb.SetNX(ctx, name, "locked", ttl).Result()

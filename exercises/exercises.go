@@ -1,4 +1,4 @@
-// Package exercises is the content of shop exercise. Each exercise is a folder:
+// Package exercises is the content of `shop exercise`. Each exercise is a folder:
 //
 //	NN-name/README.md         the task, for the learner
 //	NN-name/exercise.yaml     the checks, the hints, and the expected output for each wrong answer
@@ -7,8 +7,8 @@
 //	NN-name/wrong/NAME.patch  a typical mistake, as a patch on start/ or solution/
 //	NN-name/node, python/     the same for a program in that language
 //
-// Go answers are written with kata/ and judged by judge/. internal/teach/exercise copies, builds
-// and runs them; its package exercisetest applies the patches.
+// Answers in Go are written with the package in kata/ and tested by the one in judge/. Package
+// internal/teach/exercise copies, builds and runs them. Its package exercisetest applies the patches.
 //
 // To add an exercise:
 //
@@ -59,18 +59,18 @@ type Exercise struct {
 	Title    string   `yaml:"title"`
 	Minutes  int      `yaml:"minutes"`
 	Redis    bool     `yaml:"redis"`    // the exercise is about a lock in Redis
-	Second   bool     `yaml:"second"`   // there is a second Redis, see kata.Kit.Stores
+	Second   bool     `yaml:"second"`   // there is a second Redis, in kata.Kit.Stores
 	Searches []Search `yaml:"searches"` // in this order; the first finding ends the check
 	Line     bool     `yaml:"line"`     // buyers must be served in the order of arrival
 	Group    int      `yaml:"group"`    // maximum transactions for ten buyers at once; 0: unlimited
 	Keyed    bool     `yaml:"keyed"`    // the buyers send idempotency keys, and repeat each order
 	Basket   bool     `yaml:"basket"`   // orders have several products
-	Faults   []string `yaml:"faults"`   // shop verify injects these with --engine local
+	Faults   []string `yaml:"faults"`   // the faults to inject, as by `shop verify --engine local`
 	Hints    []string `yaml:"hints"`
 	Why      string   `yaml:"why"` // why the reference is correct
 
-	// The expected findings, as regular expressions: for the start, and for each wrong answer by
-	// the name of its patch.
+	// The findings that the judge must report, as regular expressions: for the start, and for each wrong
+	// answer by the name of its patch.
 	Start string            `yaml:"start"`
 	Wrong map[string]string `yaml:"wrong"`
 
@@ -92,8 +92,8 @@ type Search struct {
 	Events   []string `yaml:"events"`   // each may happen once, at any step
 	Bound    *int     `yaml:"bound"`    // maximum preemptions; nil: unlimited
 	Shared   bool     `yaml:"shared"`   // all buyers in one process
-	Foreign  bool     `yaml:"foreign"`  // the only finding is a buyer that releases another holder's lock
-	Scenario string   `yaml:"scenario"` // see Once
+	Foreign  bool     `yaml:"foreign"`  // the only violation to find is a buyer that releases another holder's lock
+	Scenario string   `yaml:"scenario"` // Once, Again or BothWays
 }
 
 // Name describes the search in words.
@@ -127,7 +127,7 @@ func (s Search) Name() string {
 	return who
 }
 
-// All returns the exercises, in rising difficulty: the order of their folders.
+// All returns the exercises in the order of their folders, the easiest first.
 func All() ([]Exercise, error) {
 	described, err := fs.Glob(files, "*/exercise.yaml") // sorted
 	if err != nil {
@@ -148,7 +148,7 @@ func All() ([]Exercise, error) {
 	return all, nil
 }
 
-// Find finds an exercise by its number, its name, or its folder.
+// Find returns the exercise with a number, a name or a folder.
 func Find(which string) (Exercise, error) {
 	all, err := All()
 	if err != nil {
@@ -175,7 +175,7 @@ func (e Exercise) Text(name string) (string, error) {
 	return string(text), err
 }
 
-// Files reads the files of a folder of the exercise, by their names.
+// Files reads the files of a folder of the exercise. It maps their names to their texts.
 func (e Exercise) Files(folder string) (map[string]string, error) {
 	found := map[string]string{}
 	entries, err := fs.ReadDir(files, path.Join(e.Folder, folder))

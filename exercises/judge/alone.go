@@ -24,8 +24,8 @@ const (
 	bystander = "nobody's" // a product that no buyer asks for
 )
 
-// aloneWithin is how long one buyer without competitors may take. It is far above the time on any
-// machine, and ends code that never returns.
+// aloneWithin is how long one buyer without competitors may take. Correct code needs far less on any machine;
+// the limit is for code that never returns.
 const aloneWithin = 10 * time.Second
 
 func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, error) {
@@ -49,7 +49,8 @@ func (s *subject) open(ctx context.Context, wrap *traffic) (*engine.Engine, erro
 	return e, stocked(e.Admin.WithContext(ctx))
 }
 
-// further returns the number of stores besides Redis. For the engine, they are Redlock nodes.
+// further returns the number of stores, independent Redis servers, besides the first Redis. The engine, which
+// opens the servers, has them as Redlock nodes.
 func (s *subject) further() int {
 	if s.exercise.Second {
 		return 1
@@ -114,7 +115,7 @@ func (c code) within(who string, fn func() error) error {
 	}
 }
 
-// asks describes the purchases of one buyer without competitors.
+// asks describes in words what one buyer without competitors wants to buy, and the stock before it.
 func (b book) asks(orders []kata.Order) string {
 	stock := func(i int) string { return b["the stock of "+orders[i].Product] }
 	if len(orders) == 1 {
@@ -124,7 +125,8 @@ func (b book) asks(orders []kata.Order) string {
 		orders[0].Purchaser, orders[0].Amount, orders[0].Product, orders[1].Amount, orders[1].Product, stock(0), stock(1))
 }
 
-// bought lets one buyer buy, and compares the content of the servers before and after.
+// bought lets one buyer buy, and checks that the content of the servers changes only as the outcome `want`
+// requires.
 func (s *subject) bought(ctx context.Context, e *engine.Engine, want purchase.Outcome, orders []kata.Order, buy func() ([]kata.Receipt, error)) error {
 	before, err := read(ctx, e)
 	if err != nil {
@@ -181,8 +183,8 @@ func because(err error) string {
 	return ": " + oneLine(err.Error())
 }
 
-// aloneWithBasket sells a basket, and then asks for a basket with a product that is nearly sold
-// out.
+// aloneWithBasket lets one buyer buy a basket (orders for two products), and then ask for one with a product
+// that has too few units.
 func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller *seller) error {
 	if err := errors.Join(product.Put(e.Admin, first, 2), product.Put(e.Admin, second, 1)); err != nil {
 		return err
@@ -197,7 +199,7 @@ func (s *subject) aloneWithBasket(ctx context.Context, e *engine.Engine, seller 
 	return nil
 }
 
-// endsWithin is how long the goroutines of Buy may go on after Buy and Close.
+// endsWithin is how long goroutines that the learner's Buy has started may go on after Buy and Close.
 const endsWithin = 5 * time.Second
 
 // ended returns an error if a goroutine of the learner's code is left.

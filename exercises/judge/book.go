@@ -11,11 +11,11 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 )
 
-// A book is the content of the servers: each column of each row of each table, and the keys in Redis
-// of a product that no buyer asks for. The learner's code may use all other keys.
+// A book is the content of the servers. It has each column of each row of each table. Of Redis it has only the
+// keys of a product that no buyer asks for; the learner's code may use all other keys.
 type book map[string]string
 
-// The shop's two tables. The book contains the rows of all other tables unchanged.
+// The shop's two tables. A book contains the rows of any other table too.
 const (
 	shelf   = "product"
 	records = "purchase_history"
@@ -73,7 +73,7 @@ func counters(product string) []string {
 	return []string{"the version of " + product, "the fence of " + product}
 }
 
-// changes describes the entries in which two books differ, except the expected ones.
+// changes describes the entries that differ between two books, except the expected ones.
 func (b book) changes(after book, expected ...string) string {
 	var all []string
 	keys := maps.Clone(b)

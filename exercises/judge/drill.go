@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// rounds is how often a drill runs, since a wrong queue may serve in the right order by chance.
+// rounds is how often the drill of the queue runs, since a wrong queue may serve in the right order by chance.
 const rounds = 3
 
-// A drill stops one buyer before its first statement while other buyers come.
+// A drill is a test that stops one buyer before its first SQL statement while other buyers come.
 type drill struct {
 	s       *subject
 	held    chan struct{} // closed when the first buyer is stopped
@@ -42,7 +42,7 @@ func (d *drill) hold(context.Context) {
 	}
 }
 
-// pause replaces kit.Sleep. It reports each waiting buyer once.
+// pause replaces the kit's Sleep, with which the learner's code waits. It reports each waiting buyer once.
 func (d *drill) pause(ctx context.Context, nap time.Duration) {
 	n, _ := ctx.Value(buyerKey{}).(int)
 	d.mu.Lock()
@@ -64,15 +64,16 @@ type sale struct {
 	err     error
 }
 
-// buy runs one buyer in a goroutine. Package standstill finds this goroutine by the name of the method.
+// buy runs one buyer in a goroutine. Package standstill, which detects that all buyers wait, finds this
+// goroutine by the name of the method.
 func (d *drill) buy(ctx context.Context, buy func(context.Context, kata.Order) (kata.Receipt, error), n int, done chan<- sale) {
 	o := kata.Order{Product: first, Purchaser: fmt.Sprintf("buyer-%d", n), Amount: 1}
 	r, err := buy(context.WithValue(ctx, buyerKey{}, n), o)
 	done <- sale{n, r, err}
 }
 
-// play stops the first buyer until all others have come, one after the other. It returns their
-// results.
+// play stops the first buyer until all others have come, one after the other. It returns the results of all
+// buyers.
 func (d *drill) play(ctx context.Context, buyers int, seller *seller, arrived func(n int)) ([]sale, error) {
 	done := make(chan sale, buyers)
 	go d.buy(ctx, seller.Buy, 1, done)
@@ -101,7 +102,7 @@ func (d *drill) play(ctx context.Context, buyers int, seller *seller, arrived fu
 	return all, nil
 }
 
-// on runs a drill on a new engine.
+// on runs a drill on new servers.
 func (d *drill) on(ctx context.Context, buyers int, arrived func(n int), inner func(*seller)) (all []sale, begun int64, err error) {
 	t := &traffic{}
 	e, err := d.s.open(ctx, t)
@@ -128,7 +129,7 @@ func (d *drill) on(ctx context.Context, buyers int, arrived func(n int), inner f
 // inLine is the number of buyers in the drill of the queue.
 const inLine = 5
 
-// line checks that buyers are served in order of arrival, which the ids of the records show.
+// line checks, by the ids of the records, that buyers are served in order of arrival.
 func (s *subject) line(ctx context.Context) (c Check, _ error) {
 	for range rounds {
 		d := newDrill(s)
@@ -139,7 +140,7 @@ func (s *subject) line(ctx context.Context) (c Check, _ error) {
 					if who == n {
 						return
 					}
-				case <-late: // the buyer waits without kit.Sleep, so the drill cannot notice it
+				case <-late: // the buyer waits without the kit's Sleep, so the drill cannot notice that it waits
 					return
 				}
 			}

@@ -27,8 +27,9 @@ import (
 
 const conns = 64
 
-// serve runs a shop with the learner's code as its only strategy. As in shop serve, the environment
-// names the servers. args are the wait and the lease; a third argument turns the failpoints on.
+// serve runs a shop with the learner's code as its only strategy. As in `shop serve`, environment variables
+// name the servers. The parameter `args` has the time limit of a buy and the duration of a lease. A third
+// argument turns the failpoints on, at which faults are injected.
 func (s *subject) serve(ctx context.Context, args []string, out io.Writer) (int, error) {
 	if len(args) < 2 {
 		return 2, errors.New("serve takes a wait and a lease")
@@ -99,7 +100,7 @@ func (s *subject) shop(e *engine.Engine, points *failpoint.Set) http.Handler {
 		},
 	}.Routes(r, func(*gin.Context) {})
 	audit.Routes(r, e.DB)
-	for _, route := range []string{"/healthz", "/readyz"} { // a fault requests the first route of a process that it has stopped
+	for _, route := range []string{"/healthz", "/readyz"} { // the code that injects faults requests the first route of a process that it has stopped
 		r.GET(route, func(c *gin.Context) { c.Status(http.StatusOK) })
 	}
 	return r
@@ -110,7 +111,8 @@ func quiet() {
 	logging.Disable()
 }
 
-// A watcher writes the history for judging faults. Without failpoints, it writes nothing.
+// A watcher records the events of buyers, by which a run with faults is judged. Without failpoints, it
+// records nothing.
 type watcher struct{ points *failpoint.Set }
 
 func (w watcher) record(e history.Event) {

@@ -1,13 +1,14 @@
-// Package judge checks a learner's code against its exercise. It is linked with that code into a
-// separate program, which shop exercise check builds, runs and limits. A panic or an endless loop
-// ends with that program.
+// Package judge checks a learner's code against its exercise. It is linked with that code into a separate
+// program, which `shop exercise check` builds, runs and limits. So a panic or an endless loop ends only that
+// program.
 //
 //	alone    one buyer after the other, without competitors: stock, records, other rows
 //	drill    order of service, or buyers per transaction, if the exercise limits them
 //	search   every schedule of a few buyers' commands, by internal/explore
 //	serve    a shop for a rush over HTTP, and for faults; its caller sends them
 //
-// The answer is a Judgement. A finding is one sentence for people. It never says how to fix the code.
+// The result is a Judgement. A finding, the reason for a failed check, is one sentence for people. It never
+// says how to fix the code.
 package judge
 
 import (
@@ -31,7 +32,7 @@ type New = func(kata.Kit) kata.Strategy
 const (
 	Passed = "passed"
 	Wrong  = "wrong"
-	Unsure = "unsure" // no error was found, but the check did not see enough
+	Unsure = "unsure" // no error was found, but the check was incomplete
 	Broken = "broken" // the judge itself failed
 )
 
@@ -52,7 +53,7 @@ type Check struct {
 	Mermaid string `json:"mermaid,omitempty"`
 }
 
-// Last returns the last check, which decides.
+// Last returns the last check, whose verdict is that of the whole judgement.
 func (r Judgement) Last() Check {
 	if len(r.Checks) == 0 {
 		return Check{Verdict: Broken, Why: "nothing was checked"}
@@ -82,7 +83,7 @@ type subject struct {
 //	PROGRAM judge EXERCISE NAME
 //	PROGRAM serve EXERCISE NAME WAIT LEASE
 //
-// sources are the constructors by name; "reference" is the code to compare with.
+// The parameter `sources` has the constructors by name. "reference" is the reference solution, to compare with.
 func Main(sources map[string]New) {
 	out := os.Stdout
 	os.Stdout = os.Stderr // the output of the learner's code must not mix with the report
@@ -174,7 +175,8 @@ func (c code) verdict(done Check, err error) Check {
 	return done
 }
 
-// lostControl describes the action of the learner's code that the explorer cannot schedule.
+// lostControl describes what the learner's code did that the explorer cannot control, so that it had to end
+// the search.
 func (c code) lostControl(err error) string {
 	var moving schedule.Moving
 	switch {

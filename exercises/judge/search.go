@@ -17,7 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// searchWithin limits a search. An unfinished search proves nothing.
+// searchWithin limits a search of the schedules (orders of the buyers' commands). An unfinished search proves
+// nothing.
 const searchWithin = 60 * time.Second
 
 func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err error) {
@@ -49,8 +50,8 @@ func (s *subject) search(ctx context.Context, q exercises.Search) (c Check, err 
 	return shown(q, config, result), nil
 }
 
-// few is the number of schedules in the first search. They are enough to find a buyer that loops
-// forever, which would make the full search endless.
+// few is the number of schedules in a short first search. It is enough to find a buyer that loops forever,
+// which would make the full search endless.
 const few = 50
 
 // explored runs a short search. If it finds nothing, explored runs the full one.
@@ -87,7 +88,7 @@ func (s *subject) config(e *engine.Engine, q exercises.Search) (explore.Config, 
 	return c, c.Check()
 }
 
-// entry returns the learner's code as a strategy outside the catalogue.
+// entry describes the learner's code as a lock strategy, in the form that the explorer needs.
 func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry {
 	entry := lockstrategy.Entry{
 		Name: kata.Name,
@@ -111,7 +112,7 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	return entry
 }
 
-// touched describes the entries in which two books differ, except those of the given products.
+// touched describes what differs between two books (contents of the servers), except for the given products.
 func touched(before, after book, but ...string) string {
 	for b := range slices.Values([]book{before, after}) {
 		for key, text := range b {
@@ -127,7 +128,7 @@ func touched(before, after book, but ...string) string {
 
 func shown(q exercises.Search, config explore.Config, r explore.Result) Check {
 	report := explore.NewReport(config, r)
-	report.NodesAlike = false // there is at most one node, so none was skipped as equivalent
+	report.NodesAlike = false // with at most one node, the search skipped no node as equivalent
 	if len(config.Engine.Redlock) > 0 {
 		named(r.Witness)
 		named(r.ForeignWitness)
@@ -163,14 +164,16 @@ func listed(events []explore.Event) string {
 	return strings.Join(all, ", ")
 }
 
-// broken returns a Check with a witness, in words and as diagrams.
+// broken returns a failed Check that shows the witness, a schedule that breaks the code, in words and as
+// diagrams.
 func broken(w *explore.Witness, buyers int, why string) Check {
 	var table, mermaid strings.Builder
 	_, _ = w.Text(&table, buyers), w.Mermaid(&mermaid, buyers)
 	return Check{Verdict: Wrong, Why: why, Story: Story(w), Diagram: table.String(), Mermaid: mermaid.String()}
 }
 
-// named renames the two stores of a witness as in Kit.Stores. The witness may be nil.
+// named gives the two stores of a witness (a schedule that breaks the code) the names that a learner knows
+// from Kit.Stores. The witness may be nil.
 func named(w *explore.Witness) {
 	if w == nil {
 		return

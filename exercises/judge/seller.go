@@ -17,13 +17,13 @@ import (
 
 type times = deps.Settings
 
-// defaultTimes are short: without competitors, a buyer only waits for something that never comes.
+// defaultTimes returns short times: without competitors, a correct buyer never waits.
 func defaultTimes() times {
 	return times{Wait: 5 * time.Second, LeaseTTL: 10 * time.Second, Poll: 2 * time.Millisecond}
 }
 
-// A seller wraps the learner's strategy. It limits the wait, turns a panic into a finding, and
-// makes each buyer ask as the exercise's scenario says.
+// A seller wraps the learner's strategy. It limits the wait, reports a panic as the result of the check, and
+// makes each buyer ask as the exercise's scenario says, for example twice.
 type seller struct {
 	of       *subject
 	scenario string
@@ -35,14 +35,16 @@ func (s *subject) seller(d deps.Deps, scenario string) *seller {
 	return &seller{s, scenario, d, s.new(kata.NewKit(d))}
 }
 
-// Around returns the learner's strategy. The explorer finds its goroutines by its package.
+// Around returns the learner's strategy. The explorer finds the strategy's goroutines by the name of its
+// package.
 func (s *seller) Around() purchase.Strategy { return s.inner }
 
-// Work implements purchase.Worker. It does nothing. Its existence tells the explorer that the code
-// may have several goroutines, so that the explorer waits for all of them.
+// Work implements purchase.Worker and does nothing. The method tells the explorer that the learner's code may
+// have several goroutines, so that the explorer waits for all of them.
 func (s *seller) Work(ctx context.Context) { <-ctx.Done() }
 
-// Unlocks marks a strategy that calls deps.Deps.Unlock, as a kata.Kit does.
+// Unlocks does nothing. The method tells the explorer that the strategy calls the hook deps.Deps.Unlock, as a
+// kata.Kit does.
 func (s *seller) Unlocks() {}
 
 // Close closes the learner's strategy if it has a Close method.
@@ -78,8 +80,8 @@ func (s *seller) Buy(ctx context.Context, o kata.Order) (receipt kata.Receipt, e
 	return receipt, s.meaning(ctx, err)
 }
 
-// again sends a request, drops the answer, and repeats the request in another process, like a client
-// that lost its connection.
+// again sends a request and drops the answer, like a client that lost its connection. Then it repeats the
+// request in another process.
 func (s *seller) again(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	o.IdempotencyKey = "key-of-" + o.Purchaser
 	first, err := s.inner.Buy(ctx, o)
@@ -96,7 +98,7 @@ func (s *seller) again(ctx context.Context, o kata.Order) (kata.Receipt, error) 
 	return second, nil // the records show which of the two requests sold
 }
 
-// basket asks for the product together with another one. Every second buyer names them in reverse.
+// basket asks for the product together with another one. Every second buyer names the two in reverse.
 func (s *seller) basket(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	other := o
 	other.Product, other.Amount = second, 1
@@ -123,8 +125,8 @@ func (s *seller) buyAll(ctx context.Context, orders []kata.Order) ([]kata.Receip
 	return receipts, s.meaning(ctx, err)
 }
 
-// meaning maps an error of the learner's code to an outcome, by the state of the database and the
-// context. Any other error is a failure.
+// meaning converts an error of the learner's code to one with an outcome, if the database or the end of the
+// context caused it. Any other error stays a failure.
 func (s *seller) meaning(ctx context.Context, err error) error {
 	if err == nil || purchase.OutcomeOf(err) != purchase.Failed || errors.Is(err, explore.ErrRaised) {
 		return err

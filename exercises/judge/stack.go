@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// code is the learner's program without its exercise. It knows how to find the goroutines of that
-// code.
+// code is the learner's code without its exercise. Its methods find the goroutines of this code.
 type code struct {
 	new New
 	pkg string // package of its functions, as in stack traces
@@ -38,8 +37,8 @@ func Place(stack, pkg string) string {
 	return ""
 }
 
-// panicked says where the learner's code panicked, for the end of a sentence; "" if it was
-// elsewhere.
+// panicked says where the learner's code panicked, for the end of a sentence. It returns "" if the panic was
+// not in that code.
 func (c code) panicked(stack string) string {
 	if place := Place(stack, c.pkg); place != "" {
 		return ", at " + place
@@ -47,7 +46,7 @@ func (c code) panicked(stack string) string {
 	return ""
 }
 
-// standing says where a goroutine of the learner's code is now, for the end of a sentence.
+// standing says at which line a goroutine of the learner's code is now, for the end of a sentence.
 func (c code) standing() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]

@@ -11,7 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// databases are the names of servers with stock and records in a witness.
+// databases are the names that a witness uses for servers with stock and records. A witness is a schedule
+// that breaks the code.
 var databases = []string{"sql", "mysql", "postgres"}
 
 // A moment is a step of a witness, by its number.
@@ -20,13 +21,13 @@ type moment struct {
 	text        string
 }
 
-// A teller finds the relevant steps of a witness.
+// A teller finds the steps of a witness that explain its violation.
 type teller struct {
 	w       *explore.Witness
 	lines   []string
 	reads   map[int]moment   // each buyer's last read
 	holds   map[held]moment  // the holder of each key
-	gone    map[held]bool    // keys that have been lost since
+	gone    map[held]bool    // keys in holds that Redis has lost since
 	written map[held]moment  // each key's last write
 	freed   map[int]moment   // each buyer's last release
 	begun   map[int]bool     // whether the buyer has an open transaction
@@ -37,7 +38,7 @@ type teller struct {
 
 type held struct{ server, key string }
 
-// String names the server if there are several.
+// String returns the key, and the name of its server if that is not the only Redis.
 func (h held) String() string {
 	if h.server == string(lockstrategy.NeedsRedis) {
 		return h.key
@@ -45,8 +46,8 @@ func (h held) String() string {
 	return h.key + " in " + h.server
 }
 
-// Story tells a witness in words: the steps that led to the verdict, the buyer of each step, the
-// command, and the earlier read that it relied on.
+// Story tells a witness in words. For each step that led to the verdict, it names the buyer, the command, and
+// the earlier read that the step relied on.
 func Story(w *explore.Witness) string {
 	t := &teller{w: w, reads: map[int]moment{}, holds: map[held]moment{}, gone: map[held]bool{}, written: map[held]moment{}, freed: map[int]moment{}, begun: map[int]bool{}, wrote: map[int]bool{}, records: map[int][]moment{}}
 	for i, s := range w.Steps {
@@ -60,7 +61,7 @@ func (t *teller) say(format string, args ...any) {
 	t.lines = append(t.lines, fmt.Sprintf(format, args...))
 }
 
-// step records one step and describes it if it is relevant.
+// step records one step of the witness, and describes it if it explains the violation.
 func (t *teller) step(n int, s explore.Step) {
 	m := moment{n, s.Buyer, strings.TrimPrefix(s.Command, "(let through) ")}
 	switch {
@@ -120,7 +121,8 @@ func (t *teller) sql(m moment, s explore.Step) {
 	}
 }
 
-// since returns a clause about the buyer's earlier read, if that read is outdated; "" otherwise.
+// since returns a clause about the buyer's earlier read if another buyer has written since that read, and ""
+// otherwise.
 func (t *teller) since(buyer int) string {
 	read, has := t.reads[buyer]
 	if !has {
@@ -207,7 +209,7 @@ func (t *teller) end() {
 	t.say("In the end %s; %s.", t.w.Why, strings.Join(told, ", "))
 }
 
-// to returns the words for a command's server; "" if there is only one server.
+// to returns words that name a command's server, or "" if there is only one.
 func to(server string) string {
 	if !strings.HasPrefix(server, "store-") {
 		return ""

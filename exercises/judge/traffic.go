@@ -23,7 +23,8 @@ type traffic struct {
 	hold     func(ctx context.Context) // called before each SQL command; may be nil
 }
 
-// purchases is the number of counted purchases, after a first one that opens the connections.
+// purchases is the number of purchases whose commands are counted, after a first one that opens the
+// connections.
 const purchases = 10
 
 // trips returns the average number of commands of a purchase without competitors.
@@ -53,7 +54,7 @@ func (s *subject) trips(ctx context.Context) (_ float64, err error) {
 	return float64(t.commands.Load()) / purchases, seller.Close()
 }
 
-// sent counts a command for the database, and calls hold.
+// sent counts a command for the database, and calls the function `hold`.
 func (t *traffic) sent(ctx context.Context) {
 	t.commands.Add(1)
 	if t.hold != nil {
@@ -98,14 +99,14 @@ func (c counted) Connect(ctx context.Context) (driver.Conn, error) {
 	return &countedConn{Conn: inner, t: c.t}, nil
 }
 
-// countedConn is a connection with exactly the methods of SQLite's driver.
+// countedConn is a connection that counts commands. It has exactly the methods of those of SQLite's driver.
 type countedConn struct {
 	driver.Conn
 	t    *traffic
 	open bool // whether a transaction is open; a connection has one user at a time
 }
 
-// statement counts a command before it is sent, and calls hold.
+// statement counts a command before it is sent, and calls the function `hold`.
 func (c *countedConn) statement(ctx context.Context, query string) {
 	verb, _, _ := strings.Cut(strings.TrimSpace(query), " ")
 	if !c.open && !strings.EqualFold(verb, "SELECT") {
@@ -153,5 +154,5 @@ func (x countedTx) ended() {
 	x.conn.t.commands.Add(1)
 }
 
-// patience limits the wait for a state that a drill needs, since it may never come.
+// patience limits how long a drill waits until the other buyers wait too, since they may never do so.
 const patience = 2 * time.Second

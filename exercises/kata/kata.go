@@ -1,13 +1,13 @@
-// Package kata is the library for a learner's code: the contract of a sale, the answers that a
-// buyer may get, and the kit of one process.
+// Package kata is the library for a learner's code: the contract of a sale, the answers that a buyer may get,
+// and the Kit. A Kit has the servers and settings of one process.
 //
 //	func New(kit kata.Kit) kata.Strategy { return &shop{kit} }
 //
-// It is a thin layer over this project's own packages, so an exercise judges the same code that the
-// shop runs on. Package exercises/judge is the judge.
+// It is a thin layer over this project's own packages, so an exercise uses the same code that the shop runs
+// on. Package exercises/judge tests the learner's code.
 //
-// Buyers of one process share the fields of the value that New returns. The judge rejects variables
-// of the package: its shops run in one process and would share them, and real shops do not.
+// Buyers of one process share the fields of the value that New returns. The judge rejects package variables:
+// its shops run in one process and would share them, but real shops would not.
 package kata
 
 import (
@@ -34,13 +34,12 @@ type (
 var (
 	ErrSoldOut        = purchase.ErrSoldOut
 	ErrBusy           = purchase.ErrBusy     // the wait has ended
-	ErrLockLost       = purchase.ErrLockLost // noticed before the write
+	ErrLockLost       = purchase.ErrLockLost // the loss was noticed before the write
 	ErrUnknownOutcome = purchase.ErrUnknownOutcome
 	ErrNoProduct      = purchase.ErrNoProduct
 )
 
-// A Basket is a Strategy that can also sell several orders of one buyer at once: all of them or
-// none.
+// A Basket is a Strategy that can also sell several orders of one buyer at once: all of them or none.
 type Basket interface {
 	Strategy
 	BuyAll(ctx Context, orders []Order) ([]Receipt, error)

@@ -32,7 +32,7 @@ type Kit struct {
 	TTL    time.Duration         // lifetime of a lease without renewal
 
 	deps deps.Deps
-	dogs *sync.Map // watchdogs by token, see Renew
+	dogs *sync.Map // watchdogs by token, started by Renew
 }
 
 // NewKit makes a kit. The judge calls it.
@@ -44,9 +44,9 @@ func NewKit(d deps.Deps) Kit {
 	return k
 }
 
-// Sleep pauses between two attempts to get something that another buyer has. It returns ErrBusy
-// when the buyer has waited long enough. A learner must pause with Sleep only: the judge decides
-// which buyer goes next, and does not see other pauses.
+// Sleep pauses between two attempts to get something that another buyer has. It returns ErrBusy when the buyer
+// has waited long enough. A learner must pause with Sleep only. The judge decides which buyer goes next, and
+// does not notice other pauses.
 func (k Kit) Sleep(ctx Context) error {
 	k.deps.Sleep(ctx, k.deps.Settings.Poll)
 	return context.Cause(ctx)
@@ -67,13 +67,13 @@ func (k Kit) Sell(ctx Context, o Order) (Receipt, error) {
 // Name marks the records of an exercise.
 const Name = "yours"
 
-// Read reads the product's row without a lock. db is a transaction or kit.DB.
+// Read reads the product's row without a lock. The parameter `db` is a transaction or kit.DB.
 func (k Kit) Read(ctx Context, db *gorm.DB, name string) (Product, error) {
 	p, err := product.ByName(db.WithContext(ctx), name)
 	return p, purchase.DatabaseError(ctx, "read the stock", err)
 }
 
-// Check returns ErrSoldOut if p has less than the order asks for.
+// Check returns ErrSoldOut if p has fewer units than the order asks for.
 func (k Kit) Check(p Product, o Order) error { return purchase.Check(p, o) }
 
 // Exec sends one statement with db and returns the number of changed rows.
@@ -88,8 +88,8 @@ func (k Kit) InTx(ctx Context, fn func(tx *gorm.DB) error) error {
 	return purchase.InTx(ctx, k.DB, fn)
 }
 
-// Record inserts the record of a sale in the transaction that takes the units. left is the stock
-// after the sale, for the receipt.
+// Record inserts the record of a sale in the transaction that takes the units. The parameter `left` is the
+// stock after the sale, for the receipt.
 func (k Kit) Record(ctx Context, tx *gorm.DB, o Order, left int64) (Receipt, error) {
 	r := Receipt{Product: o.Product, Purchaser: o.Purchaser, Amount: o.Amount, Left: left, Strategy: Name}
 	err := purchase.Insert(ctx, tx, o.IdempotencyKey, k.deps.Now(), &r)
@@ -105,7 +105,7 @@ func (k Kit) Sold(ctx Context, db *gorm.DB, key string) (*Receipt, error) {
 	return nil, purchase.DatabaseError(ctx, "look up the key", err)
 }
 
-// deleteIfMine is a release that compares and deletes in one step.
+// deleteIfMine is a Lua script that releases a lock: it compares the token and deletes the key in one step.
 const deleteIfMine = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`
 
 // DeleteIfMine deletes a key of Redis if its value is token, in one step on the server. It reports
@@ -114,7 +114,7 @@ func (k Kit) DeleteIfMine(ctx Context, key, token string) (bool, error) {
 	return k.DeleteIfMineIn(ctx, k.Redis, key, token)
 }
 
-// DeleteIfMineIn is DeleteIfMine for one of Stores.
+// DeleteIfMineIn does the same as DeleteIfMine in one of the Kit's Stores.
 func (k Kit) DeleteIfMineIn(ctx Context, store Store, key, token string) (deleted bool, err error) {
 	release := func() {
 		if dog, renews := k.dogs.LoadAndDelete(token); renews {
@@ -138,10 +138,10 @@ func (k Kit) deleteIfMine(ctx Context, store Store, key, token string) (bool, er
 	return n == 1, nil
 }
 
-// renewIfMine is a renewal that compares and extends in one step.
+// renewIfMine is a Lua script that renews a lock: it compares the token and extends the TTL in one step.
 const renewIfMine = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0`
 
-// Renew starts a watchdog: it renews a lease after each third of TTL until DeleteIfMine ends the lease.
+// Renew starts a watchdog, which renews the lease after each third of TTL until DeleteIfMine ends the lease.
 func (k Kit) Renew(ctx Context, key, token string) {
 	dog := &watchdog{}
 	dog.mu.Lock()

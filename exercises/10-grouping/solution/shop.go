@@ -34,8 +34,8 @@ type member struct {
 	done    chan struct{}
 }
 
-// Buy joins the queue. If no other buyer sells, this one does, to all waiting buyers, until the
-// queue is empty.
+// Buy joins the queue. If no buyer of this process is selling, this buyer sells to all waiting buyers until
+// the queue is empty.
 func (s *shop) Buy(ctx context.Context, o kata.Order) (kata.Receipt, error) {
 	m := &member{order: o, done: make(chan struct{})}
 	s.mu.Lock()

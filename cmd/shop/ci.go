@@ -94,7 +94,7 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	}
 	log := c.OutOrStdout()
 	if !o.output.printsText() {
-		log = c.ErrOrStderr() // standard output has another format
+		log = c.ErrOrStderr() // standard output carries a format other than text
 	}
 	config.Ended = func(check result.Check) {
 		progress.clear()
@@ -121,7 +121,7 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	switch {
 	case c.Context().Err() != nil:
 		return errors.Join(c.Context().Err(), err)
-	case r.Exit == exitBroken: // a file that was not written does not hide the verdict
+	case r.Exit == exitBroken: // the verdict decides, even if a file could not be written
 		if err != nil {
 			config.Warn("%s", oneLine(err))
 		}
@@ -136,7 +136,7 @@ func (o *ciOptions) run(c *cobra.Command) error {
 	return nil
 }
 
-// check reads the flags and the files before anything starts.
+// check reads the flags, and the files that they name, before anything starts.
 func (o *ciOptions) check(c *cobra.Command) (config ci.Config, err error) {
 	config = ci.Config{Strict: o.strict, Out: o.out, Cache: o.cache, Shop: version.Current().Version}
 	if config.Root, err = system.Root(os.Getenv); err != nil {
@@ -258,7 +258,8 @@ func (o *ciOptions) service(more *ciFlags) (t *ci.Target, err error) {
 	return t, nil
 }
 
-// ciFlags are the flags in --args. Each belongs to the search of a program or to the test of a service.
+// ciFlags are the further flags that --args contains. Each belongs to the search of a program or to the test
+// of a service.
 type ciFlags struct {
 	command         *cobra.Command
 	explore         exploreOptions
@@ -293,7 +294,7 @@ func (f *ciFlags) parse(text string) error {
 	return nil
 }
 
-// given calls the function given for the flags in --args.
+// given returns those of the named flags that --args sets, as the function `given` does.
 func (f *ciFlags) given(names []string) string { return given(f.command.Flags(), names) }
 
 func flagNames(flags *pflag.FlagSet) (names []string) {
@@ -301,8 +302,8 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// given returns those of the named flags that the user set, quoted for a shell, with a leading space. It returns
-// "" if there are none.
+// given returns those of the named flags that the user has set, quoted for a shell, with a leading space. It
+// returns "" if there are none.
 func given(flags *pflag.FlagSet, names []string) (text string) {
 	flags.Visit(func(flag *pflag.Flag) {
 		switch {

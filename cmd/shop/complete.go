@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// flagValues returns the values that a shell completes, by the name of the flag.
+// flagValues maps the name of a flag to the values that a shell can complete.
 func flagValues() map[string][]string {
 	return map[string][]string{
 		"strategy":    append(lockstrategy.Names(), "all"),

@@ -35,7 +35,7 @@ your code with one buyer, in every interleaving of a few buyers, and in bursts. 
 	return c
 }
 
-// exactly requires n arguments. The parameter `usage` describes them, with an example.
+// exactly requires n arguments. The parameter `usage` describes these arguments, with an example.
 func exactly(n int, usage string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -45,9 +45,9 @@ func exactly(n int, usage string) cobra.PositionalArgs {
 	}
 }
 
-// exerciseNumbers returns the numbers that a shell completes.
+// exerciseNumbers returns the numbers of the exercises, which a shell can complete.
 func exerciseNumbers() (numbers []string) {
-	all, _ := exercises.All() // without the exercises, nothing to complete
+	all, _ := exercises.All() // after an error there is nothing to complete
 	for _, e := range all {
 		numbers = append(numbers, strconv.Itoa(e.Number))
 	}

@@ -24,11 +24,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// defaultBudget is the default of --budget for explore and ci.
+// defaultBudget is the default of --budget for `shop explore` and `shop ci`.
 const defaultBudget = time.Minute
 
 type exploreOptions struct {
-	explore.Config // as the flags say; check and checkApp complete it
+	explore.Config // from the flags; check and checkApp set the other fields
 	strategy       string
 	events         []string
 	instances      string
@@ -103,7 +103,7 @@ Exit codes: 0 no schedule has a violation, 1 a violation or a buyer that release
 	return c
 }
 
-// registerSearch adds the flags of every search.
+// registerSearch adds the flags that every search has, of a strategy or of a program.
 func (o *exploreOptions) registerSearch(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Buyers, "buyers", 2, "number of buyers, 2 to 8")
 	flags.StringSliceVar(&o.events, "events", nil, "`events`: "+explore.EventNames()+", or all")
@@ -165,7 +165,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	return o.prove(c, o.exit(found, config.Strategy.Lock))
 }
 
-// prove prints a link to the page that says what a search without a violation proves.
+// prove prints a link to the documentation page that says what a search without a violation proves.
 func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	if err == nil && o.format == "text" && o.output.printsText() {
 		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("explore"))
@@ -173,8 +173,8 @@ func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	return err
 }
 
-// exit returns the exit code. A violation takes precedence over a search that proved nothing. The
-// parameter `lock` is the promise of the strategy's lock, and zero for a program.
+// exit returns an error with the exit code. A violation takes precedence over a search that proved nothing.
+// The parameter `lock` is the promise of the strategy's lock. For a program, it is zero.
 func (o *exploreOptions) exit(r explore.Report, lock lockstrategy.LockPromise) error {
 	switch {
 	case r.Violations > 0:
@@ -213,8 +213,8 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	}
 	config = o.Config
 	config.Strategy, config.Events, config.Shared = entry, events, o.instances == "shared"
-	// Symmetry reduction would lower the printed number of schedules of a complete search. With --overlap, a
-	// server's own choices are not symmetric.
+	// Symmetry reduction (buyers that have not started are interchangeable) would lower the number of
+	// schedules that a complete search prints. With --overlap, a server's own choices are not symmetric.
 	config.Symmetry = !entry.KeyDecides && !config.Units.Mixed() && !o.Overlap && (o.First || o.Buyers > 2 && o.Bound >= 0)
 	if !c.Flags().Changed("replay") {
 		return config, config.Check()
@@ -229,7 +229,7 @@ func (o *exploreOptions) check(c *cobra.Command) (config explore.Config, err err
 	if err := o.agrees(c, s); err != nil {
 		return config, err
 	}
-	// The replay string sets the rest.
+	// The replay string sets the values without a flag.
 	config.Buyers, config.Stock, config.Units, config.Parts = s.Buyers, s.Stock, s.Units, s.Parts
 	config.Shared, config.OneKey, config.Events = s.Shared, s.OneKey, explore.Events(s.Shared)
 	config.MaxEvents, config.Full, config.Overlap = 0, false, s.Concurrent()

@@ -55,7 +55,7 @@ func (a *appFlags) registerExplore(c *cobra.Command) {
 	})
 }
 
-// notForPrograms lists the flags of explore and verify that do not apply to --app.
+// notForPrograms lists the flags of `shop explore` and `shop verify` that cannot be combined with --app.
 var notForPrograms = []string{
 	"stock", "units", "parts", "product", "instances", "one-key", "before", "engine", "local-db", "local-redis", "redis-wait", "db", "redis", "redlock", "zookeeper", "etcd",
 	"strategy", "fault", "quick", "race", "target", "no-idempotency-keys", "history", "lanes", "lease", "redlock-nodes", "sold-out-check", "admission",
@@ -63,7 +63,7 @@ var notForPrograms = []string{
 
 func (a *appFlags) command() string { return "shop explore" + a.given() }
 
-// given returns the flags that name the program and change its search.
+// given returns the flags that name the program or change its search, as text for a command.
 func (a *appFlags) given() string {
 	line := " --app " + trial.ShellWord(a.file)
 	if a.allowed != "" {
@@ -103,7 +103,7 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 			return err
 		}
 	} else if again != nil {
-		_ = p.SetBuyers(again.Buyers) // Fits reports a number that does not fit
+		_ = p.SetBuyers(again.Buyers) // the later call of Fits reports a wrong number
 	}
 	o.Overlap = o.Overlap || again != nil && again.Overlap
 	config, err := o.checkApp(c, p)
@@ -158,10 +158,10 @@ func (o *exploreOptions) runApp(c *cobra.Command) (err error) {
 	return o.searchApp(c, x, config, progress)
 }
 
-// pollerWatch is how long --app-check watches the program without a buyer.
+// pollerWatch is how long --app-check watches the program's commands while no buyer buys.
 const pollerWatch = 3 * time.Second
 
-// printCheck prints the commands of each buyer alone.
+// printCheck prints the commands that each buyer sends when it buys alone.
 func (o *exploreOptions) printCheck(out io.Writer, seen target.Check, p *app.App) error {
 	if o.format == "json" {
 		r := seen.Report(p.Name)
@@ -234,7 +234,7 @@ func (o *exploreOptions) checkFiles() error {
 	return o.output.check(map[string]string{"save": o.app.save})
 }
 
-// compare runs a saved schedule again. The result `done` reports that no search needs to follow.
+// compare runs a saved schedule again. The result `done` reports whether no search needs to follow.
 func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *explore.Saved) (done bool, _ error) {
 	result, err := x.Again(c.Context(), saved)
 	if err != nil {
@@ -245,7 +245,7 @@ func (o *exploreOptions) compare(c *cobra.Command, x *explore.Explorer, saved *e
 		return false, nil
 	}
 	fmt.Fprintln(o.notes(c), result)
-	prints := result.StillBreaks() || o.format != "text" // otherwise the line printed above says all
+	prints := result.StillBreaks() || o.format != "text" // otherwise the line above is the whole output
 	err = o.writeReplay(c, result.Witness, "A saved schedule, run again.", prints)
 	if err == nil && result.StillBreaks() {
 		err = &exitError{exitBroken, ""}

@@ -25,7 +25,7 @@ func (o *exploreOptions) runAgain(c *cobra.Command, x *explore.Explorer) error {
 	return cmp.Or(o.save(c, x, found), error(&exitError{exitBroken, ""}))
 }
 
-// writeReplay writes a schedule that was run again to every file and, if prints is true, to standard output.
+// writeReplay writes a schedule that was run again to every file and, if `prints` is true, to standard output.
 func (o *exploreOptions) writeReplay(c *cobra.Command, w *explore.Witness, summary string, prints bool) error {
 	w.Verbose = o.verbose
 	page, err := o.origin().Replayed(w)
@@ -36,14 +36,14 @@ func (o *exploreOptions) writeReplay(c *cobra.Command, w *explore.Witness, summa
 		return err
 	}
 	d := witness.Document{Title: "shop explore " + o.subject(), Summary: summary, Buyers: len(w.Outcomes), Broken: witness.Found{Witness: w}, Data: w}
-	if o.format == "html" { // a reader of the page does not see the command
+	if o.format == "html" { // the page must contain the command, which its reader does not see
 		d.Broken.Replay = o.again(w)
 	}
 	return printAs(o.format, c.OutOrStdout(), d)
 }
 
-// notes returns the writer for lines that are not the result: standard error if standard output has
-// another format than text.
+// notes returns the writer for lines that are not the result. That is standard error if standard output has a
+// format other than text.
 func (o *exploreOptions) notes(c *cobra.Command) io.Writer {
 	if o.format == "text" {
 		return c.OutOrStdout()
@@ -81,7 +81,7 @@ func (o *exploreOptions) subject() string {
 	return o.strategy
 }
 
-// again returns the command that replays a schedule.
+// again returns the command that replays the schedule of a witness.
 func (o *exploreOptions) again(w *explore.Witness) string {
 	if o.app.file != "" {
 		return fmt.Sprintf("%s --replay %s", o.app.command(), w.Schedule)

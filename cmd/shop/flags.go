@@ -19,7 +19,7 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// engineFlags are the same on every command that opens servers.
+// engineFlags are the flags about servers. They are the same for every command that opens servers.
 type engineFlags struct {
 	engine.Config
 	environ error // an error in the environment variables
@@ -85,7 +85,7 @@ func (f *engineFlags) config(c *cobra.Command, s lockstrategy.Settings) (engine.
 		if err := rejectFlags(c, "cannot be combined with --engine: --db and its companions name running servers, --engine starts servers", "db", "redis", "redlock", "zookeeper", "etcd"); err != nil {
 			return engine.Config{}, err
 		}
-		f.DB, f.Redis, f.Redlock, f.Zookeeper, f.Etcd = "", "", nil, nil, nil // the command line wins over the environment
+		f.DB, f.Redis, f.Redlock, f.Zookeeper, f.Etcd = "", "", nil, nil, nil // flags take precedence over environment variables
 	}
 	if err := cmp.Or(f.environ, checkLocal(f.Config), f.checkReplicas(s.Replicas), f.checkProcess(c)); err != nil {
 		return engine.Config{}, err
@@ -108,7 +108,8 @@ func (f *engineFlags) checkProcess(c *cobra.Command) error {
 	return nil
 }
 
-// shopFlags are the flags of a shop that serves, either alone or under a rush.
+// shopFlags are the flags of a running shop, for `shop serve` and for commands that start shops to test a
+// strategy.
 type shopFlags struct {
 	web.Config
 	admission string // adaptive or off
@@ -122,9 +123,9 @@ const (
 	noAdmission = "off"
 )
 
-// register adds the flags. If the parameter `open` is true, the shop serves buyers of its own, and the sold-out check
-// and the admission control are on by default. In front of a strategy under test, they would answer in place of the
-// strategy.
+// register adds the flags. The parameter `open` is true for a shop that serves real buyers. Its sold-out
+// check and admission control are on by default. In a test of a strategy they are off, since they would
+// answer in place of the strategy.
 func (f *shopFlags) register(c *cobra.Command, open bool) {
 	admit := noAdmission
 	if open {
@@ -140,15 +141,15 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 	})
 }
 
-// registerFronts adds the flags of the checks before a strategy, and of the replicas that confirm a Redis lock.
+// registerFronts adds the flags of the checks that a buyer passes before a strategy, and of the replicas that
+// confirm a Redis lock.
 func registerFronts(flags *pflag.FlagSet, check *bool, checkByDefault bool, admit *string, admitByDefault string, replicas *int) {
 	flags.BoolVar(check, soldOutCheck, checkByDefault, "one shared stock read for later buyers after a product sells out")
 	flags.StringVar(admit, admission, admitByDefault, "admission control: adaptive or off")
 	flags.IntVar(replicas, "redis-wait", 0, "replicas that must confirm a Redis lock (command WAIT)")
 }
 
-// checkReplicas rejects --redis-wait if this command starts a Redis without a replica, since no lock would be
-// confirmed there.
+// checkReplicas rejects --redis-wait if this command starts a Redis without a replica to confirm a lock.
 func (f *engineFlags) checkReplicas(wait int) error {
 	if wait > 0 && f.DB == "" && (f.Name != engine.Local || f.LocalRedis == "" || f.LocalRedis == topology.Single) {
 		return fmt.Errorf("--redis-wait %d needs a Redis with replicas; add --engine local --local-redis %s (or %s), or --db and --redis", wait, topology.Sentinel, topology.Cluster)
@@ -180,7 +181,7 @@ func checkRange[V int | int64 | time.Duration](flag string, got, least, most V) 
 	return fmt.Errorf("--%s must be between %s and %s (got %s)", flag, shown(least), shown(most), shown(got))
 }
 
-// shown writes a value as a user gives it: 1m, not 1m0s.
+// shown formats a flag's value as a user writes it: 1m, not 1m0s.
 func shown(value any) string {
 	text := fmt.Sprint(value)
 	if strings.HasSuffix(text, "m0s") {
@@ -200,8 +201,8 @@ func checkChoice(flag, got string, choices ...string) error {
 	return nearest.Unknown(flag, got, choices, "")
 }
 
-// rejectFlags returns an error if one of the flags is given. In the error, the text why follows the
-// name of the flag.
+// rejectFlags returns an error if one of the flags is given. In the error, the text `why` follows the flag's
+// name.
 func rejectFlags(c *cobra.Command, why string, flags ...string) error {
 	for _, name := range flags {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {

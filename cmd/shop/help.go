@@ -41,13 +41,13 @@ const (
 // helpWidth is the longest line of a help text.
 const helpWidth = 90
 
-// setHelp names the page that a command's help links to, and the flags that --help shows. Without
-// names it shows all flags.
+// setHelp sets the page that a command's help links to, and the flags that --help shows. If `common` is
+// empty, --help shows all flags.
 func setHelp(c *cobra.Command, page string, common ...string) {
 	c.Annotations = map[string]string{pageOf: page}
 	for _, name := range common {
 		if err := c.Flags().SetAnnotation(name, isCommon, nil); err != nil {
-			panic(err) // a misspelled name: every run of the program ends here
+			panic(err) // a misspelled name in this program; every run would end here
 		}
 	}
 }
@@ -59,7 +59,7 @@ func addFlags(c *cobra.Command, heading string, add func(*pflag.FlagSet)) {
 	c.Flags().AddFlagSet(set)
 }
 
-// showDefault sets the text that the help shows as a flag's default. The default itself stays.
+// showDefault sets the text that the help shows as a flag's default. It does not change the default itself.
 func showDefault(flags *pflag.FlagSet, name, text string) { flags.Lookup(name).DefValue = text }
 
 // A flagGroup is the flags under one heading of a help text.
@@ -144,7 +144,8 @@ type commandGroup struct {
 
 type commandLine struct{ use, task string }
 
-// rootGroups are the commands of shop by the reader's purpose. A command may be in several groups.
+// rootGroups are the commands of shop, grouped by what the reader wants to do. A command may be in several
+// groups.
 var rootGroups = []commandGroup{
 	{"Your shop", []commandLine{
 		{"init", ""},
@@ -157,8 +158,8 @@ var rootGroups = []commandGroup{
 	{"Learn", []commandLine{{"play", ""}, {"exercise", ""}}},
 }
 
-// commandGroups returns the commands that a help text lists. A line without a task gets the command's
-// Short.
+// commandGroups returns the commands that a help text lists. A line without a task of its own gets the
+// command's Short text.
 func commandGroups(c *cobra.Command) (groups []commandGroup) {
 	if c.HasParent() {
 		var lines []commandLine
@@ -193,7 +194,8 @@ func otherCommands(c *cobra.Command) []string {
 	})
 }
 
-// page returns the page that the help of a command links to: its own, or its parent's.
+// page returns the documentation page that the help of a command links to. A command without a page has that
+// of its parent.
 func page(c *cobra.Command) string {
 	for ; c.HasParent() && c.Annotations[pageOf] == ""; c = c.Parent() {
 	}

@@ -1,5 +1,5 @@
-// Command shop sells a product over HTTP under a lock strategy of the caller's choice, and tests which strategies
-// hold. `shop help` lists the commands.
+// Command shop sells a product over HTTP with a lock strategy that the caller chooses, and tests which
+// strategies never oversell. `shop help` lists the commands.
 package main
 
 import (

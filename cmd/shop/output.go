@@ -15,7 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// output writes a command's result. Every command with a result has its flags, which are checked before it runs.
+// output writes a command's result. Every command with a result has these flags, and checks them before it
+// runs.
 type output struct {
 	json  bool          // JSON on standard output instead of the text
 	paths []string      // values of --report, until check reads them
@@ -34,8 +35,8 @@ func (o *output) registerReport(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.paths, "report", nil, "`file` for the result, with ending "+report.Endings()+"; repeatable")
 }
 
-// check returns an error if a file cannot be written, before anything runs. The parameter `others` maps further flags
-// to their paths.
+// check returns an error if a report file cannot be written; it is called before anything runs. The parameter
+// `others` maps further flags to the paths of their files.
 func (o *output) check(others map[string]string) error {
 	for _, path := range o.paths {
 		if strings.TrimSuffix(path, filepath.Ext(path)) == "-" {
@@ -51,7 +52,8 @@ func (o *output) check(others map[string]string) error {
 	return report.Check(o.files, others)
 }
 
-// write prints the result and writes every file. It prints text unless a flag sends another format to standard output.
+// write prints the result and writes every file. It prints text, unless a flag sends a report to standard
+// output.
 func (o *output) write(c *cobra.Command, d report.Document, text func(w io.Writer, colour bool) error) error {
 	out := c.OutOrStdout()
 	err := report.Save(o.files, d, out)

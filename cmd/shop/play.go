@@ -108,7 +108,7 @@ func (o *playOptions) file() (f results.File, err error) {
 	return f, err
 }
 
-// session checks the flags before anything opens. It returns a session without a game.
+// session checks the flags before any server is opened. It returns a session whose game is not set yet.
 func (o *playOptions) session(c *cobra.Command, args []string) (s *terminal.Session, err error) {
 	s = &terminal.Session{Now: time.Now, Keep: func(results.Result) error { return nil }}
 	if o.level == "" {
@@ -126,7 +126,7 @@ func (o *playOptions) session(c *cobra.Command, args []string) (s *terminal.Sess
 			name  string
 			given int64
 		}{{"buyers", int64(o.config.Buyers)}, {"stock", o.config.Stock}, {"units", o.config.Units}} {
-			if f.given < 1 { // Filled would replace 0 by the default
+			if f.given < 1 { // play.Config.Filled would replace 0 by the default
 				return nil, fmt.Errorf("--%s must be 1 or more (got %d)", f.name, f.given)
 			}
 		}

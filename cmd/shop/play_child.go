@@ -14,14 +14,14 @@ import (
 // playChild is the hidden command of a child process that runs one game.
 const playChild = "play-child"
 
-// playChildCommand returns the command that shop serve starts for a game.
+// playChildCommand returns the hidden command that `shop serve` starts for a game.
 func playChildCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: playChild, Hidden: true, Args: noArguments,
 		Short: "Run one game for shop serve, controlled by JSON on standard input",
 		RunE: func(c *cobra.Command, _ []string) error {
 			answers := c.OutOrStdout()
-			os.Stdout = os.Stderr // standard output carries only answers, not what a strategy prints
+			os.Stdout = os.Stderr // standard output must carry only answers, and nothing that a strategy prints
 			defer explore.OneProcessor(false)()
 			return child.Serve(c.Context(), c.InOrStdin(), answers)
 		},
@@ -36,7 +36,7 @@ func newGames() *host.Host {
 			return nil, err
 		}
 		cmd := exec.Command(self, playChild)
-		cmd.Env = append(os.Environ(), "GOGC=100") // explore.OneProcessor would let each of up to 30 children use more memory
+		cmd.Env = append(os.Environ(), "GOGC=100") // explore.OneProcessor would otherwise make collections rarer, and up to 30 children would use more memory
 		return cmd, nil
 	}}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// progress rewrites one line on a terminal. Elsewhere it prints nothing.
+// progress shows a command's progress: it rewrites one line on a terminal. If w is not a terminal, it prints
+// nothing.
 type progress struct {
 	w    io.Writer
 	last time.Time

@@ -24,7 +24,7 @@ const (
 	exitInterrupted  = 130 // Ctrl-C: 128 + SIGINT, as in a shell
 )
 
-// exitError ends the command with a code. Its text, if any, is the one line that the user reads.
+// exitError ends the command with an exit code. Its text, if not "", is the only line that the user reads.
 type exitError struct {
 	code int
 	text string
@@ -32,8 +32,8 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// silenceLibraries turns off the libraries' own output. Their switches apply to the whole process, so it must run
-// once, before everything else.
+// silenceLibraries turns off the libraries' own output. The settings apply to the whole process, so it must
+// run once, before everything else.
 func silenceLibraries() {
 	gin.SetMode(gin.ReleaseMode)
 	logging.Disable() // go-redis also returns the errors that it would log
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitHarness
 }
 
-// unfinished returns the reason why a report is incomplete.
+// unfinished says why a report is incomplete, after the error err.
 func unfinished(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "it was interrupted"

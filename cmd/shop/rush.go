@@ -72,7 +72,7 @@ Exit codes: 0 done, 1 a promise is broken (with --expect), 2 error, 3 a result i
 	return c
 }
 
-// run checks everything before it starts anything.
+// run checks all flags before it starts anything.
 func (o *rushOptions) run(c *cobra.Command) error {
 	if err := o.check(c); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (o *rushOptions) run(c *cobra.Command) error {
 	return errors.Join(o.exit(report), closed)
 }
 
-// title names a burst in the progress line.
+// title returns the text about a burst in the progress line.
 func (o *rushOptions) title(w trial.Wave, started time.Time) string {
 	if o.For == 0 {
 		return w.Strategy
@@ -125,7 +125,7 @@ func warnTo(w io.Writer) func(string) {
 	return func(warning string) { fmt.Fprintln(w, "shop: warning: "+warning) }
 }
 
-// check checks the flags, among them those that exclude --target or --strike.
+// check checks the flags, including those that cannot be combined with --target or --strike.
 func (o *rushOptions) check(c *cobra.Command) error {
 	if err := cmp.Or(o.Check(), o.checkFor(c)); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (o *rushOptions) checkStrike(c *cobra.Command) error {
 		rejectFlags(c, "cannot be combined with "+by+", which sets the times that its promises apply to", "wait", "lease"))
 }
 
-// exit returns the exit code. A broken promise takes precedence over an inconclusive result.
+// exit returns an error with the exit code. A broken promise takes precedence over an inconclusive result.
 func (o *rushOptions) exit(r rush.Report) error {
 	broken, void := rush.Contradictions(r.Results)
 	if o.Expect && len(broken) > 0 {

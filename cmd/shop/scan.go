@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/trial"
 )
 
-// scanBudget is the default of --budget of a scan.
+// scanBudget is the default of --budget for `shop scan`.
 const scanBudget = 5 * time.Minute
 
 type scanOptions struct {
@@ -119,8 +119,8 @@ func (o *scanOptions) command(flags *pflag.FlagSet) string {
 	return "shop scan --app " + trial.ShellWord(o.file) + given(flags, names)
 }
 
-// load reads the files of the flags before anything starts. The result `unused` has a line for each request in the
-// files that cannot be sent.
+// load reads the files that the flags name, before anything starts. The result `unused` has a line for each
+// request in the files that cannot be sent.
 func (o *scanOptions) load() (a *app.App, unused []string, _ error) {
 	if o.budget <= 0 {
 		return nil, nil, fmt.Errorf("--budget must be more than 0s (got %s)", o.budget)

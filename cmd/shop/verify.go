@@ -23,8 +23,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// maxLease is the maximum of --lease, for verify and for the shop. The minimum of verify is its default, since
-// etcd grants no shorter lease.
+// maxLease is the maximum of --lease, for `shop verify` and for running shops. The minimum for `shop verify`
+// is its default, since etcd grants no shorter lease.
 const maxLease = time.Hour
 
 const maxRepeat = 1000
@@ -43,7 +43,7 @@ type verifyOptions struct {
 	history    string
 	lanes      int
 	repeat     int
-	explain    string // the cell to explain, instead of a run
+	explain    string // the cell (strategy and condition) to explain, instead of a run
 	from       string // the report with that cell
 	app        verifyAppFlags
 	output     verifyOutput
@@ -91,15 +91,16 @@ or no cell judged, 3 a result is inconclusive.`,
 	return c
 }
 
-// registerTarget adds the flags of a test of a running service, except its URL and strategies.
+// registerTarget adds the flags of a test of a running service, except those for its URL and strategies.
 func (o *verifyOptions) registerTarget(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.faults, "fault", []string{"all"}, "fault `names`, comma-separated, or all; list: shop help faults")
 	flags.StringVar(&o.product, "product", purchase.DefaultProduct, "with --target: `name` of the product; each run deletes its records")
 	flags.BoolVar(&o.noKeys, "no-idempotency-keys", false, "with --target: no test of duplicates, for services without Idempotency-Key")
 }
 
-// ended returns a function that runs after each cell. It prints the cell in one line, and writes the report files, so
-// that a killed run leaves its results. If standard output carries another format, the line goes to standard error.
+// ended returns a function that runs after each cell (a strategy under a condition). It prints the cell in
+// one line, and writes the report files, so that a killed run leaves its results. If standard output carries
+// a format other than text, the line goes to standard error.
 func (o *verifyOptions) ended(c *cobra.Command, p *progress) func(last verify.Cell, sofar verify.Report) {
 	keeper := verify.Keeper{Files: o.output.files, Command: c.CommandPath()}
 	return func(last verify.Cell, sofar verify.Report) {
@@ -176,7 +177,7 @@ func (o *verifyOptions) checkFronts() error {
 	return nil
 }
 
-// check returns the rows and columns of the matrix to run.
+// check checks the flags and returns the rows (strategies) and columns (conditions) of the matrix to run.
 func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns []promise.Condition, _ error) {
 	if err := rejectFlags(c, "requires --target", "product", "no-idempotency-keys"); err != nil {
 		return nil, nil, err
@@ -212,7 +213,7 @@ func (o *verifyOptions) check(c *cobra.Command) (rows []verify.Strategy, columns
 	return rows, columns, err
 }
 
-// idleFlags says which flags have no effect on these cells.
+// idleFlags says which given flags have no effect on these strategies (rows) and conditions (columns).
 func idleFlags(c *cobra.Command, rows []verify.Strategy, columns []promise.Condition) (says []string) {
 	isFault := func(f promise.Condition) bool { return slices.Contains(promise.Faults(), f) }
 	needsRedlock := func(s verify.Strategy) bool { return slices.Contains(s.Needs, lockstrategy.NeedsRedlock) }
@@ -245,8 +246,8 @@ func (o *verifyOptions) rows() ([]verify.Strategy, error) {
 	return slices.DeleteFunc(known, func(s verify.Strategy) bool { return !slices.Contains(chosen, s.Name) }), nil
 }
 
-// choose returns the names that a flag lists, in the order of the list known. The parameter `command` prints the
-// known names.
+// choose returns the names that a flag lists, in the order of the list `known`. The parameter `command` is
+// the command that prints the known names, for the error message.
 func choose[K ~string](flag string, asked []string, known []K, command string) ([]K, error) {
 	if slices.Equal(asked, []string{"all"}) {
 		return known, nil
@@ -262,8 +263,8 @@ func choose[K ~string](flag string, asked []string, known []K, command string) (
 	return slices.DeleteFunc(slices.Clone(known), func(name K) bool { return !slices.Contains(asked, string(name)) }), nil
 }
 
-// exitOf returns the exit code. A broken promise takes precedence over cells that the harness could not judge. These
-// cells take precedence over inconclusive cells.
+// exitOf returns an error with the exit code. A broken promise takes precedence over cells that shop itself
+// failed to judge, and these over inconclusive cells.
 func exitOf(r verify.Report) error {
 	sorted := r.Sort()
 	switch failed := witness.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {

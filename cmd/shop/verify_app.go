@@ -37,7 +37,8 @@ func (a *verifyAppFlags) register(c *cobra.Command) {
 	})
 }
 
-// runApp verifies a program: it searches every schedule, and then sends bursts.
+// runApp verifies a program: it searches every schedule of its buyers' commands, and then sends bursts of
+// buyers.
 func (o *verifyOptions) runApp(c *cobra.Command) (err error) {
 	search := exploreOptions{Config: explore.Config{Budget: o.app.budget, Bound: -1}, app: o.app.appFlags, events: o.app.events, format: "text"}
 	p, err := o.app.load(c)

@@ -15,7 +15,7 @@ import (
 // matrixResults is the folder in which `make verify` keeps its JSON reports.
 const matrixResults = "bin/matrix"
 
-// explainCell prints the evidence of one cell of an earlier run.
+// explainCell prints the evidence of one cell (a strategy under a condition) of an earlier run.
 func (o *verifyOptions) explainCell(c *cobra.Command) (err error) {
 	if o.explain == "" {
 		return errors.New("--from belongs to --explain; name a cell, for example --explain redis/pause")

@@ -12,15 +12,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// local runs all cells on private servers, and prints the folder of their histories. Without --history, it
-// removes the folder if every cell is as promised.
+// local runs all cells (strategies under conditions) on private servers, and prints the folder with the
+// recorded events. Without --history, it removes the folder if every cell is as promised.
 func (o *verifyOptions) local(c *cobra.Command, cells verify.Config) (verify.Report, error) {
 	kept, made, err := verify.HistoryFolder(o.history)
 	if err != nil {
 		return verify.Report{}, err
 	}
 	var times fault.Times           // the zero value means the default times
-	if c.Flags().Changed("lease") { // a buyer must be able to wait for the end of a lease
+	if c.Flags().Changed("lease") { // adapt the other times, since a buyer must be able to wait for the end of a lease
 		times = fault.Times{Wait: max(fault.DefaultTimes().Wait, o.lease+5*time.Second), Lease: o.lease}
 	}
 	cells.Launch, cells.Times, cells.Redlock, cells.History = fault.OwnShop, times, o.redlock, kept

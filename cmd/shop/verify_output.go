@@ -11,14 +11,14 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// verifyOutput adds the older flags of verify to output: --json also takes a file, and --junit, --markdown and
-// --html are hidden.
+// verifyOutput adds the older flags of `shop verify` to output: --json may name a file, and the hidden
+// --junit, --markdown and --html do so too.
 type verifyOutput struct {
 	output
 	old [4]string // paths, in the order of oldReports
 }
 
-// oldReports returns the flags that each write one format, with the ending of its files.
+// oldReports returns the older flags, each with the file ending of the format that it writes.
 func oldReports() [4]struct{ flag, ending string } {
 	return [4]struct{ flag, ending string }{{"json", ".json"}, {"junit", ".xml"}, {"markdown", ".md"}, {"html", ".html"}}
 }

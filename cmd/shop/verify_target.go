@@ -26,7 +26,7 @@ func (o *verifyOptions) checkTarget(c *cobra.Command) (faults []promise.Conditio
 		return nil, fmt.Errorf("--strategy needs names, or all alone (got %q)", strings.Join(o.strategies, ","))
 	}
 	for i, name := range o.strategies {
-		if slices.Contains(o.strategies[:i], name) { // one row would hide the other
+		if slices.Contains(o.strategies[:i], name) { // two rows with one name could not be told apart
 			return nil, fmt.Errorf("--strategy names %s twice", name)
 		}
 	}

@@ -1,10 +1,10 @@
-// Command planted plants one bug after the other in a copy of this repository. For each bug it runs
-// the instrument that must catch it, as a user does.
+// Command planted plants one bug after the other in a copy of this repository. For each bug it runs the
+// instrument that must catch the bug: a command of shop, or a test.
 //
 //	NAME.patch -> copy, git apply -> go build ./cmd/shop -> shop rush|explore|verify, go test -> caught or missed
 //
-// The arguments are names of patches. Without arguments it runs all patches, which takes half an
-// hour on two cores. Patches with a command on --engine local need the servers that make planted installs.
+// The arguments are names of patches. Without arguments it runs all patches, which takes half an hour on two
+// cores. Patches whose command has `--engine local` need the servers that `make planted` installs.
 //
 // The classes of the bugs:
 //
@@ -24,8 +24,8 @@
 //  14. An avoidable error reaches the buyer.
 //  15. A receipt is impossible, with correct stock and records.
 //
-// Exit code: 0: every bug was caught and every control is silent; 1: some result is wrong; 2: a
-// patch does not apply or does not build.
+// Exit code 0: every bug was caught, and no control was reported as a bug. 1: some result is wrong. 2: a patch
+// does not apply or does not build.
 package main
 
 import (
@@ -48,7 +48,7 @@ import (
 // folder contains the patches. It is relative to the top of the repository.
 const folder = "trackrecord/planted"
 
-// runTimeout limits one instrument. The slowest takes two minutes here.
+// runTimeout limits one run of an instrument. The slowest took two minutes on two cores.
 const runTimeout = 10 * time.Minute
 
 func main() {
@@ -66,8 +66,8 @@ func main() {
 	}
 }
 
-// plantAll runs all patches, and prints a row for each as it ends. ok reports whether each result is as
-// expected.
+// plantAll runs all patches, and prints a row for each as it ends. The result `ok` reports whether each patch
+// had the expected result.
 func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (ok bool, err error) {
 	patches, err := readPatches(folder, names)
 	if err != nil {
@@ -112,7 +112,8 @@ func plantAll(ctx context.Context, logs string, names []string, out io.Writer) (
 	return kept == len(patches), nil
 }
 
-// plant applies the patch to the tree, builds the shop, runs the instrument, and reverts the patch.
+// plant applies the patch to the copy in the folder tree, builds the shop, runs the instrument, and reverts
+// the patch.
 func (p patch) plant(ctx context.Context, tree string) (code int, printed string, err error) {
 	if err := p.apply(ctx, tree); err != nil {
 		return 0, "", err
@@ -150,8 +151,8 @@ func (p patch) apply(ctx context.Context, tree string, flags ...string) error {
 	return nil
 }
 
-// in returns a command that runs in a folder. In its environment, git finds no repository above the
-// folder, and go test also runs the tests of make soak.
+// in returns a command that runs in a folder. In its environment, git finds no repository above the folder, and
+// `go test` also runs the tests of `make soak`.
 func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = folder
@@ -159,7 +160,7 @@ func in(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// copyTracked copies the tracked files, as they are in the work tree.
+// copyTracked copies the files that git tracks to the folder tree, as they are in the work tree.
 func copyTracked(ctx context.Context, tree string) error {
 	list, err := in(ctx, ".", "git", "ls-files", "-z").Output()
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// A patch is one bug, or a control: a harmless change that looks like a bug. Its file NAME.patch has a
-// header above the diff for `git apply`.
+// A patch is one bug, or a control: a harmless change that looks like a bug. Its file NAME.patch has a header,
+// followed by the diff for `git apply`.
 type patch struct {
 	name, file string
 
 	class       string // number of the bug's class; "control" is harmless
-	area        string // a family of strategies, or the classroom
+	area        string // part of the code: a family of lock strategies, or the classroom
 	description string // description of the bug, for the table
 	source      string // source of the idea
 	run         []string
 	wantOutput  *regexp.Regexp // expected in the instrument's output
 }
 
-// control reports whether the instrument must stay silent.
+// control reports whether the patch is a control, in which the instrument must find no bug.
 func (p patch) control() bool { return p.class == "control" }
 
 // The classes of bugs are numbered from 1.
@@ -84,8 +84,8 @@ func parse(text string) (p patch, err error) {
 	return p, err
 }
 
-// judge compares the result of the instrument with the expectation. A bug is caught by exit code 1
-// and the expected output; exit code 2 is an error of the harness. A control needs exit code 0.
+// judge compares the result of the instrument with the expectation. A bug counts as caught after exit code 1
+// with the expected output. Exit code 2 is a failure of the instrument itself. A control needs exit code 0.
 func (p patch) judge(code int, printed string) (verdict string, ok bool) {
 	said := p.wantOutput.FindString(printed)
 	switch {

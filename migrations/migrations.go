@@ -11,8 +11,8 @@ import (
 //go:embed mysql/*.sql postgres/*.sql sqlite/*.sql
 var files embed.FS
 
-// For returns the migrations of one dialect. An unknown dialect is a programming error; reading
-// from the result then fails.
+// For returns the migrations for one dialect. For an unknown dialect, a programming error, every read from
+// the result fails.
 func For(dialect string) (fs.FS, error) {
 	return fs.Sub(files, dialect)
 }

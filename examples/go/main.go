@@ -1,4 +1,4 @@
-// A small shop: database/sql with go-sql-driver/mysql under it, go-redis for the lock.
+// A small shop. It uses database/sql with go-sql-driver/mysql, and go-redis for the lock.
 //
 //	shop naive | for-update | redis-lock
 package main
@@ -24,7 +24,7 @@ var (
 	errBusy    = errors.New("busy")
 )
 
-// release deletes a lock that is still the caller's.
+// release deletes a lock's key if it still has the caller's token.
 var release = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
 
 type shop struct {
@@ -61,14 +61,14 @@ func (s *shop) forUpdate(ctx context.Context, item int) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing to do after a commit
+	defer tx.Rollback() // has no effect after a commit
 	if err := sell(ctx, tx, item, " FOR UPDATE"); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// redisLock runs the naive sale while it holds a lease of five seconds.
+// redisLock runs the naive sale (read, compute, write) while it holds a lock that expires after five seconds.
 func (s *shop) redisLock(ctx context.Context, item int) error {
 	key, token := fmt.Sprint("lock:", item), uuid.NewString()
 	for range 10 {

@@ -1,5 +1,5 @@
-// Package expect reports a wrong result, and the test goes on. Each report begins with the words and values in
-// about, which say what was tested.
+// Package expect reports a wrong result, and the test goes on. Each report begins with the parameter `about`:
+// words and values that say what was tested.
 package expect
 
 import (
@@ -26,7 +26,7 @@ func DeepEqual[T any](t testing.TB, got, want T, about ...any) {
 	}
 }
 
-// NoError reports an error unless err is nil. See require.NoError for a test that cannot go on.
+// NoError reports an error unless err is nil. If the test cannot go on, use require.NoError.
 func NoError(t testing.TB, err error, about ...any) {
 	t.Helper()
 	if err != nil {
@@ -42,7 +42,8 @@ func ErrorIs(t testing.TB, err, want error, about ...any) {
 	}
 }
 
-// ErrorOf returns the error of a call with one other result: expect.NoError(t, expect.ErrorOf(os.Stat(path))).
+// ErrorOf returns the error of a call that has one other result: expect.NoError(t,
+// expect.ErrorOf(os.Stat(path))).
 func ErrorOf[T any](_ T, err error) error { return err }
 
 // Contains reports an error unless text contains part.
@@ -62,7 +63,7 @@ func report(t testing.TB, about []any, format string, args ...any) {
 	t.Error(text)
 }
 
-// shown returns a value as one line, except for text of several lines.
+// shown formats a value as one line, unless the value is a text with several lines.
 func shown(value any) string {
 	text, isText := value.(string)
 	switch {

@@ -43,8 +43,7 @@ var runtimes = map[string][]string{
 	"go": {"go"}, "java": {"java"}, "node": {"node", "npm"}, "php": {"php"}, "python": {"python3"}, "saleor": {"python3"},
 }
 
-// Example returns the path of a file in examples/. It skips the test if the program cannot run
-// here, see Needs.
+// Example returns the path of a file in examples/. It skips the test if the program cannot run on this machine.
 func Example(t testing.TB, file string) string {
 	t.Helper()
 	folder, _, _ := strings.Cut(file, "/")
@@ -52,8 +51,9 @@ func Example(t testing.TB, file string) string {
 	return filepath.Join(Root(t), "examples", file)
 }
 
-// Needs skips a test of `explore --app` under make quick, outside Linux, and if a runtime or one of its libraries
-// is missing. For "npm" it installs the packages of examples/node, and for "go" it builds examples/go.
+// Needs skips a test of `shop explore --app` under `make quick`, outside Linux, and if a runtime or one of
+// its libraries is missing. For "npm" it installs the packages of examples/node, and for "go" it builds
+// examples/go.
 func Needs(t testing.TB, programs ...string) {
 	t.Helper()
 	tier.Test(t, "needs servers")
@@ -82,7 +82,7 @@ func Needs(t testing.TB, programs ...string) {
 	}
 }
 
-// needsLibrary skips the test if the command fails: a library of the program is not installed.
+// needsLibrary skips the test if the command fails, which means that a library of the program is not installed.
 func needsLibrary(t testing.TB, command ...string) {
 	t.Helper()
 	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -90,15 +90,15 @@ func needsLibrary(t testing.TB, command ...string) {
 	}
 }
 
-// Each test binary builds and installs once.
+// Each test binary builds examples/go and installs the packages of examples/node only once.
 var goOnce, nodeOnce sync.Once
 
 func goShop(t testing.TB) {
 	goOnce.Do(func() { runIn(t, "examples/go", "go", "build", "-o", "shop", ".") })
 }
 
-// NodeModules installs the packages of examples/node, unless they are newer than npm's lock file:
-// npm ci first removes the packages, which another test's program may be using.
+// NodeModules installs the packages of examples/node, unless they are newer than npm's lock file. It avoids
+// needless installs because `npm ci` first removes the packages, which another test's program may be using.
 func NodeModules(t testing.TB) {
 	t.Helper()
 	nodeOnce.Do(func() {
@@ -136,7 +136,7 @@ func Read(t testing.TB, path string) string {
 	return string(text)
 }
 
-// Block returns the fenced block of a page in docs/ that contains a text, without its fences.
+// Block returns the fenced code block that contains a text, from a page in docs/. The result has no fences.
 func Block(t testing.TB, page, contains string) string {
 	t.Helper()
 	for _, block := range regexp.MustCompile("(?s)```(?:text|mermaid)\n(.*?)\n```").FindAllStringSubmatch(Read(t, "docs/"+page), -1) {

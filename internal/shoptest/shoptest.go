@@ -34,8 +34,8 @@ const (
 // a package build one.
 const Variable = "OVERSELL_SHOP_BIN"
 
-// plain and raced return the path of the program without and with the race detector. Only make soak builds the
-// second one.
+// plain and raced return the path of the program without and with the race detector. Only `make soak` builds
+// the one with it.
 var (
 	plain = sync.OnceValues(func() (string, error) { return built(Variable, "shop-plain") })
 	raced = sync.OnceValues(func() (string, error) {
@@ -46,16 +46,17 @@ var (
 	})
 )
 
-// raceFlags exclude SQLite and its C library, whose memory neither the race detector nor checkptr
-// observes. tools/test.sh has the same flags, so that a package is compiled once.
+// raceFlags exclude SQLite and its C library, since neither the race detector nor checkptr observes their
+// memory. tools/test.sh has the same flags, so that a package is compiled once.
 var raceFlags = []string{
 	"-race",
 	"-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0",
 	"-gcflags=modernc.org/libc=-race=false -d=checkptr=0",
 }
 
-// built returns the program that the variable names, or else builds it into bin/. It replaces an older
-// program in one step, since another test may be running the older one. make quick has no time for the build.
+// built returns the program that the environment variable names, or else builds it into bin/. It replaces an
+// older program in one step, since another test may be running the older one. Under `make quick`, which has
+// no time for the build, it returns an error instead.
 func built(variable, name string, flags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return filepath.Abs(path)
@@ -92,7 +93,7 @@ func Command(t testing.TB, args ...string) *exec.Cmd {
 	return command(t, plain, args...)
 }
 
-// Raced is Command, with the race detector under make soak.
+// Raced returns a command like Command. Under `make soak`, its program has the race detector.
 func Raced(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	return command(t, raced, args...)
@@ -113,13 +114,13 @@ func Run(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	return Exit(t, Command(t, args...))
 }
 
-// RunRaced is Run, with the race detector under make soak.
+// RunRaced does the same as Run. Under `make soak`, its program has the race detector.
 func RunRaced(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return Exit(t, Raced(t, args...))
 }
 
-// Exit runs a command to its end.
+// Exit runs the command c to its end and returns its exit code and output.
 func Exit(t testing.TB, c *exec.Cmd) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -144,7 +145,8 @@ func Serve(t testing.TB, c *exec.Cmd) (url string) {
 }
 
 // With lists the command lines of the processes that have a variable, such as "TMPDIR=/tmp/x", in their
-// environment: the program and the children that inherit it. A process that has just ended has no line.
+// environment. These are the program under test and the children that inherit the variable. A process that
+// has just ended is not in the list.
 func With(t testing.TB, variable string) (lines []string) {
 	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")

@@ -1,4 +1,4 @@
-// Package tier says in which command a test runs. Each command runs its own tests and those of the
+// Package tier decides which make command runs a test. Each command runs its own tests and those of the
 // commands before it:
 //
 //	make quick   no server, no race detector; before each commit
@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// Variable makes go test run the tests of make soak, if it is not empty.
+// Variable is an environment variable. If it is not empty, `go test` runs the tests of `make soak`.
 const Variable = "OVERSELL_SOAK"
 
-// Test skips a test under make quick. The parameter `why` says what the test needs or costs.
+// Test skips a test under `make quick`. The parameter `why` says what the test needs or costs.
 func Test(t testing.TB, why string) {
 	t.Helper()
 	if Quick() {
@@ -25,8 +25,8 @@ func Test(t testing.TB, why string) {
 	}
 }
 
-// Soak skips a test except under make soak. The parameter `why` says what the test costs, or which test
-// of make test covers the same. If why is "", Soak skips nothing.
+// Soak skips a test except under `make soak`. The parameter `why` says what the test costs, or which test of
+// `make test` covers the same. If `why` is "", Soak skips nothing.
 func Soak(t testing.TB, why string) {
 	t.Helper()
 	if why != "" && !Soaking() {
@@ -34,8 +34,8 @@ func Soak(t testing.TB, why string) {
 	}
 }
 
-// Quick reports whether this is make quick, which is go test -short.
+// Quick reports whether the test runs under `make quick`, which sets -short.
 func Quick() bool { return testing.Short() }
 
-// Soaking reports whether this is make soak.
+// Soaking reports whether the test runs under `make soak`.
 func Soaking() bool { return os.Getenv(Variable) != "" }

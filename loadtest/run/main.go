@@ -5,8 +5,8 @@
 //
 //	restock -> vegeta or k6 -> answers, audit, records -> verdict
 //
-// Package trial chooses the strategies, restocks and judges, so a verdict and an exit code mean the
-// same as in `shop rush --target URL --expect`.
+// Package internal/judge/trial chooses the strategies, restocks and judges. So a verdict and an exit code
+// mean the same as in `shop rush --target URL --expect`.
 package main
 
 import (
@@ -129,7 +129,8 @@ func loadTest(ctx context.Context, args []string, stdout, stderr io.Writer) (res
 	return results, err
 }
 
-// table returns the results as text. A tool's rate counts each request, and not only the sales.
+// table returns the results as text. The column requests/s counts each request of the tool, and not only the
+// sales.
 func table(results []rush.Result) string {
 	t := report.Table{Columns: report.Columns("strategy", "leftover", "records", "oversold", "drift", "p50 ms", "p99 ms", "requests/s", "verdict")}
 	for i := 1; i < len(t.Columns)-1; i++ {

@@ -23,18 +23,18 @@ import (
 // A tool is a load generator.
 type tool struct {
 	name, path string // path is the built program
-	dir        string // of its module, loadtest/NAME
+	dir        string // folder of its module, loadtest/NAME
 }
 
-// tools are the commands of each load generator. Each command reads the output of the one before it,
-// and the last one prints a result in a line.
+// tools has the commands of each load generator. Each command reads the output of the one before it, and the
+// last one prints a result per line.
 var tools = map[string]func(targets string, requests int, timeout time.Duration) [][]string{
 	"vegeta": vegeta,
 	"k6":     k6,
 }
 
-// vegeta sends each target once: with -lazy it ends after the last one. Without keep-alive each
-// request has its own connection, and net/http then repeats no request.
+// vegeta returns commands that send each target once: with -lazy, vegeta ends after the last one. Without
+// keep-alive each request has its own connection, and net/http then repeats no request.
 func vegeta(targets string, requests int, timeout time.Duration) [][]string {
 	n := fmt.Sprint(requests)
 	return [][]string{
@@ -81,7 +81,7 @@ func (t tool) send(ctx context.Context, s buyers.Sender, all []buyers.Buyer) ([]
 	}
 	defer os.RemoveAll(folder)
 	var targets bytes.Buffer
-	index := map[string]int{} // of the buyers without an answer, by URL
+	index := map[string]int{} // index in `all` of each buyer without an answer, by URL
 	for n, b := range all {
 		request, err := s.Order(s.URLs[0], b)
 		if err != nil {
@@ -108,7 +108,7 @@ func (t tool) send(ctx context.Context, s buyers.Sender, all []buyers.Buyer) ([]
 		} else if err != nil {
 			return nil, fmt.Errorf("read the results of %s: %w", t.name, err)
 		}
-		if n, ok := index[r.URL]; ok { // vegeta's result for the end of its targets has no URL
+		if n, ok := index[r.URL]; ok { // the result with which vegeta reports the end of its targets has no URL
 			answers[n] = buyers.AnswerOf(r.exchange(), all[n])
 			delete(index, r.URL)
 		}
@@ -142,8 +142,8 @@ type result struct {
 	Headers   http.Header   `json:"headers"`
 }
 
-// exchange returns the result in the form of package buyers. Without an answer, only the text of the
-// error tells whether the shop may have seen the request.
+// exchange converts the result to a buyers.Exchange. If there was no answer, only the text of the error tells
+// whether the shop may have seen the request.
 func (r result) exchange() buyers.Exchange {
 	x := buyers.Exchange{Status: r.Code, Header: r.Headers, Body: r.Body, Start: r.Timestamp, End: r.Timestamp.Add(r.Latency)}
 	if r.Code == 0 {

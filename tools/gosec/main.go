@@ -1,7 +1,7 @@
 // Command gosec checks all packages of a module by the rules of github.com/securego/gosec. It
 // exits with 1 if a rule reports an issue, and with 2 if a package cannot be loaded.
 //
-// gosec's own command calls the go command for each package, which takes minutes here. This
+// gosec's own command calls the go command for each package, which takes minutes in this repository. This
 // command loads all packages at once.
 package main
 

@@ -1,9 +1,10 @@
 // Package prose checks the language of the Markdown pages and the Go comments of this repository, and the
 // links between the pages. TestProject reports each breach as FILE:LINE: rule: the sentence.
 //
-// Vale has rules of this kind. In a Go comment it finds no sentences, so two of the three rules would not
-// apply, and it reads code as text. As a Go module (github.com/vale-cli/vale/v3 v3.21.0) it has 396 packages,
-// needs a C compiler, and builds in 73 s of processor time on 2026-11-28. This package builds in seconds.
+// The tool Vale has such rules too. But it finds no sentences in a Go comment, so two of the three rules
+// would not apply, and it reads code as text. As a Go module (github.com/vale-cli/vale/v3 v3.21.0) it has 396
+// packages, needs a C compiler, and builds in 73 s of processor time on 2026-11-28. This package builds in
+// seconds.
 package prose
 
 import (

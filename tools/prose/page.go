@@ -115,7 +115,7 @@ func inlineText(block ast.Node, source []byte) string {
 	return b.String()
 }
 
-// addLink keeps a link within the project.
+// addLink stores a link that leads to a place in this project.
 func (p *page) addLink(line int, target string) {
 	u, err := url.Parse(target)
 	switch {

@@ -61,8 +61,8 @@ func (p paragraph) check(file string) []finding {
 	return found
 }
 
-// mask replaces each byte of code and quotations by an underscore, so they do not count as words.
-// Offsets stay valid.
+// mask replaces each byte of code and quotations by an underscore, so that these do not count as words.
+// Offsets in the text stay valid.
 func mask(text string) string {
 	return quoted.ReplaceAllStringFunc(text, func(s string) string {
 		return strings.Repeat("_", len(s)-strings.Count(s, "\n")) + strings.Repeat("\n", strings.Count(s, "\n"))

@@ -1,7 +1,7 @@
 // Package runner executes the job of docs/ci/github-actions.yml on this machine as GitHub would, on the
 // examples in Node, Python and Go. `make soak` runs its tests.
 //
-// nektos/act stands in for GitHub. The schemas are those of GitHub's own parser,
+// The program nektos/act stands in for GitHub. The schemas of the job files are those of GitHub's own parser,
 // @actions/workflow-parser. For other CI systems, the tests only read the jobs as YAML. The tests of
 // internal/judge/ci/system cover the behaviour of `shop ci` in each system.
 //

@@ -1,9 +1,9 @@
-// Command tiers lists which tests each of make quick, make test and make soak runs, as a page:
+// Command tiers prints a page that lists which tests each of `make quick`, `make test` and `make soak` runs:
 //
 //	go run -C tools ./tiers > docs/reference/tests.md
 //	go run -C tools ./tiers slow                        the packages of which make quick runs no test
 //
-// It reads the calls of package tier, and the calls that start servers, in the source of the tests.
+// It finds the calls of package internal/tier, and the calls that start servers, in the source of the tests.
 package main
 
 import (
@@ -21,14 +21,14 @@ import (
 	"strings"
 )
 
-// A test is a test function. If make quick runs all of it, its reasons are empty.
+// A test is a test function. If `make quick` runs all of it, `soak` and `part` are "".
 type test struct {
 	name       string
-	soak, part string // reason why only make soak runs the test, or a part of it
-	servers    bool   // make quick leaves out the test, or a part of it
+	soak, part string // reason why only `make soak` runs the test, or a part of it
+	servers    bool   // `make quick` skips the test, or a part of it
 }
 
-// otherModule is the reason of a test in another module of this repository.
+// otherModule is the reason why only `make soak` runs a test in another module of this repository.
 const otherModule = "a module of its own"
 
 func main() {
@@ -108,13 +108,13 @@ func read(dir string) ([]test, error) {
 	return tests, nil
 }
 
-// starters are packages with functions that skip a test under make quick.
+// starters are packages whose functions start servers, and skip a test under `make quick`.
 var starters = []string{"enginetest", "localservertest"}
 
-// skipping are further functions that skip a test under make quick.
+// skipping are further functions that skip a test under `make quick`.
 var skipping = []string{"tier.Test", "shoptest.Needs", "shoptest.Example"}
 
-// add follows the calls of a function within its package.
+// add adds the reasons from the calls in a function, and follows calls of functions in the same package.
 func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map[string]bool) {
 	if seen[f.Name.Name] {
 		return
@@ -146,7 +146,7 @@ func (t *test) add(f *ast.FuncDecl, functions map[string]*ast.FuncDecl, seen map
 			return true
 		}
 		if method := functions["."+selected.Sel.Name]; method != nil {
-			var of test // only its field servers is used, since a method of another type may have the same name
+			var of test // only the field servers of this copy is used, since a method of another type may have the same name
 			of.add(method, functions, seen)
 			t.servers = t.servers || of.servers
 		}
@@ -213,10 +213,10 @@ If Chromium is installed, make test also runs TestLivePage of e2e.
 	var reasons []string
 	hold := func(why, name string) {
 		if why == "" || why == otherModule {
-			return // the page only counts these
+			return // the page only counts these tests
 		}
 		if text, _, _ := strings.Cut(why, ": "); text == "no other test has it" {
-			why = "slow, and no other test covers the same" // the test's own line says what it covers
+			why = "slow, and no other test covers the same" // instead of the test's own reason, which names the other test
 		}
 		if held[why] == nil {
 			reasons = append(reasons, why)

@@ -13,12 +13,12 @@ import (
 )
 
 // Apart checks that a lock on one product does not block another product. It stops a buyer of the testbed's
-// product at its COMMIT in shop A, where the buyer keeps its lock and its rows. Meanwhile each shop must sell a
-// unit of the other product. Both products must have stock, and t.Log must be new.
+// product in shop A, just before its COMMIT. This buyer, the holder, keeps its lock and its rows. Meanwhile
+// each shop must sell a unit of the other product. Both products must have stock, and t.Log must be new.
 //
-// Apart does not judge speed. If a buyer of the other product is not served, or only after half of the
-// holder's lease, Apart sends each shop another buyer once the holder has gone on. If these later buyers are
-// served in a quarter of the first buyer's time, the holder blocked the first buyer, and facts.Stalled says so.
+// Apart does not judge speed. If a buyer of the other product gets no unit, or gets it only after half of the
+// holder's lease, Apart lets the holder finish and sends each shop another buyer. If these later buyers need
+// at most a quarter of the first buyer's time, the holder blocked the first buyer, and facts.Stalled says so.
 // Otherwise facts.Missed gives the reason.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
 	t.buyers = newClients(t)
@@ -35,7 +35,7 @@ func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err err
 		return facts, err
 	}
 	meanwhile := oneEach(ctx, t, others, "meanwhile")
-	if err := t.repair(ctx); err != nil { // the holder goes on
+	if err := t.repair(ctx); err != nil { // lets the holder finish
 		return facts, err
 	}
 	t.buyers.wait()
@@ -65,8 +65,8 @@ func oneEach(ctx context.Context, t *Testbed, b *clients, name string) []buyers.
 	return all
 }
 
-// patient buys, and buys again while the shop refuses the buyer at once. On a cluster, two nodes may sell
-// the same product at the same time, and one of the sales then fails with error 1213.
+// patient buys, and retries for a short time while the shop answers Busy without waiting. On a cluster, two
+// nodes may sell the same product at the same time, and one of the sales then fails with error 1213.
 func patient(ctx context.Context, t *Testbed, b *clients, shop *CellShop, name string) buyers.Answer {
 	start := time.Now()
 	a := b.buy(ctx, shop, name)
@@ -77,15 +77,14 @@ func patient(ctx context.Context, t *Testbed, b *clients, shop *CellShop, name s
 	return a
 }
 
-// unserved reports whether the buyer got nothing, or got it only after the holder's lease may have
-// ended.
+// unserved reports whether the buyer got nothing, or got a unit only when the holder's lease might have ended.
 func (t Times) unserved(a buyers.Answer) bool {
 	return a.Outcome != purchase.Sold || a.End.Sub(a.Start) > t.within()
 }
 
-// heldUp says why buyers of another product were not served. It returns the reason as stalled if the holder
-// blocked them, and as missed if a slow machine or an error may be the cause. It subtracts the delays of this
-// process from the first buyer's time.
+// heldUp says why a buyer of another product was not served. It returns the reason as `stalled` if the holder
+// blocked the buyer, and as `missed` if a slow machine or an error may be the cause. Time in which this
+// process itself was delayed does not count for the first buyer.
 func heldUp(meanwhile, afterwards []buyers.Answer, times Times, starved pulse.Delays) (stalled, missed string) {
 	first := meanwhile[slices.IndexFunc(meanwhile, times.unserved)]
 	slowest := time.Duration(0)

@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// answerMargin is how long a buyer waits for an answer after its own wait has ended.
+// answerMargin is how long the client of a buyer waits for an answer after the buyer's maximum wait has ended.
 const answerMargin = 20 * time.Second
 
-// clients sends the buyers of a testbed to its shops and keeps their answers. Its
+// clients sends the buyers of a testbed (two shops under one fault) to its shops and keeps their answers. Its
 // methods may be called by several goroutines.
 type clients struct {
 	sender buyers.Sender
@@ -34,7 +34,7 @@ func newClients(t *Testbed) *clients {
 	return b
 }
 
-// close closes the connections. Every buyer must have its answer.
+// close closes the connections. Call it only after every buyer has its answer.
 func (b *clients) close() { b.sender.Client.Close() }
 
 func (b *clients) buy(ctx context.Context, shop *CellShop, purchaser string) buyers.Answer {
@@ -72,7 +72,7 @@ func (b *clients) answers() []buyers.Answer {
 	return slices.Clone(b.got)
 }
 
-// count counts the answers with an outcome. Without purchasers it counts those of all buyers.
+// count returns the number of answers with this outcome: of the given purchasers, or of all if none is given.
 func count(answers []buyers.Answer, outcome purchase.Outcome, purchasers ...string) (n int) {
 	for _, a := range answers {
 		if a.Outcome == outcome && (len(purchasers) == 0 || slices.Contains(purchasers, a.Purchaser)) {

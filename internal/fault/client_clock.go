@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// clientClock sets the clock of the second shop ahead by more than a lease, while the holder is stopped at
-// its COMMIT. If clients compute when a lock ends, the second shop considers the lock expired. The servers'
-// clocks stay right.
+// clientClock sets the clock of shop B ahead by more than a lease, while a buyer of shop A is stopped at its
+// COMMIT and holds the lock. If clients compute when a lock ends, shop B considers the lock expired. The
+// clocks of the servers stay right.
 //
 // Source: Redis documentation, SETNX, "Handling deadlocks": the clients' clocks must agree.
 func clientClock() Fault {
@@ -37,8 +37,8 @@ func clientClock() Fault {
 	}
 }
 
-// setClock moves the clock of shop B for the rest of the injection. It returns how far shop B reports to be
-// ahead of this process.
+// setClock moves the clock of shop B until the fault is over. It returns how far B's clock, as B itself
+// reports it, is ahead of this process.
 func setClock(ctx context.Context, t *Testbed, offset time.Duration) (ahead time.Duration, _ error) {
 	t.afterwards(func(context.Context) error { return t.B.Tell("clock 0s") })
 	if err := t.B.Tell("clock " + offset.String()); err != nil {
@@ -52,7 +52,7 @@ func setClock(ctx context.Context, t *Testbed, offset time.Duration) (ahead time
 	return time.Until(shown), err
 }
 
-// clockDiffers proves, from the shop's own time, that its clock is ahead by more than a lease.
+// clockDiffers returns a proof if the shop's clock was ahead by more than a lease, or ErrMissed if it was not.
 func clockDiffers(ahead, lease time.Duration) (proof string, _ error) {
 	if ahead <= lease {
 		return "", missed("the second process's clock is %s ahead, and should be more than the lease of %s", ahead, lease)

@@ -15,8 +15,8 @@ import (
 // impatient is the number of buyers that hang up, each at a random moment.
 const impatient = 30
 
-// clientGone makes buyers hang up during their buys. One of them certainly holds the lock; the others hang
-// up at random moments.
+// clientGone makes buyers hang up before the shop has answered. One of them certainly holds the lock at that
+// moment. The others hang up at random moments.
 func clientGone() Fault {
 	return Fault{
 		Name: "client-gone", About: "the buyer hangs up between its read and its write", Stock: 2 * stock, HolderLives: true,

@@ -72,7 +72,7 @@ func (c *clocks) of(name string) *clock {
 	return c.all[name]
 }
 
-// environ makes a clock for the named server and returns the server's environment.
+// environ makes a clock for the named server and returns the environment variables that load the shim into it.
 func (c *clocks) environ(name string) ([]string, error) {
 	if c == nil || c.missing != "" {
 		return nil, nil
@@ -87,7 +87,7 @@ func (c *clocks) environ(name string) ([]string, error) {
 	return clock.env, nil
 }
 
-// newClock returns the clock of a server that is about to start and will map the file.
+// newClock returns the clock of a server that is about to start. The server will map `file`, which has the offset.
 func newClock(shim, file string) (*clock, error) {
 	c := &clock{file: file, env: []string{"LD_PRELOAD=" + shim, "CLOCK_OFFSET_FILE=" + file}}
 	return c, c.set(0)

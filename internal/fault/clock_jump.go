@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// clockJump sets the wall clock of the lock server an hour ahead while the holder is stopped at its COMMIT.
-// Redis expires keys by that clock. If there are several lock servers, only a bare majority grants the lock,
-// and the clock of one of its servers jumps.
+// clockJump sets the wall clock of the lock server an hour ahead while a buyer that holds the lock is stopped
+// at its COMMIT. Redis expires keys by that clock. With several lock servers, only a bare majority grants the
+// lock, and the clock of one server in that majority jumps.
 func clockJump() Fault {
 	return Fault{
 		Name: "clock-jump", About: "the clock of a lock server jumps an hour ahead while the holder is in its critical section",
@@ -31,7 +31,7 @@ func clockJump() Fault {
 				return "", err
 			}
 			t.injected("the lock server's clock jumps an hour ahead")
-			t.afterwards(func(context.Context) error { // keys written before the reset would live for an hour
+			t.afterwards(func(context.Context) error { // otherwise, keys written before the clock is reset would live for an hour
 				return errors.Join(node.clock.set(0), restart(node))
 			})
 			ahead, err := node.ahead(ctx)
@@ -47,7 +47,8 @@ func clockJump() Fault {
 	}
 }
 
-// holdOn stops a buyer that holds the lock, and returns a server that granted it.
+// holdOn stops a buyer that holds the lock. It returns a server that granted the lock and a description for
+// the proof.
 func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err error) {
 	if slices.Contains(t.Subject.Needs, lockstrategy.NeedsRedlock) {
 		how, err = holdBarely(ctx, t)
@@ -59,7 +60,7 @@ func holdOn(ctx context.Context, t *Testbed) (node *redisNode, how string, err e
 	return node, "the lock is on its Redis", err
 }
 
-// jumped proves, from the server's own TIME, that its clock was moved.
+// jumped returns a proof if the server's own TIME shows that its clock was moved, and ErrMissed otherwise.
 func jumped(ahead time.Duration) (proof string, _ error) {
 	if ahead < 50*time.Minute {
 		return "", missed("the server's clock is %s ahead, and should be an hour", ahead)

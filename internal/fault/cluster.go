@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A cluster is a database of several nodes, each of which can be lost. Shop A begins at the
-// first node, and shop B at the second.
+// A cluster is a database of several nodes, any of which a fault can take away. Shop A connects to the first
+// node first, shop B to the second.
 type cluster interface {
 	localserver.Database
 	Nodes() []*localserver.GaleraNode
@@ -40,14 +40,14 @@ func (s *sqlServer) clustered() (cluster, bool) {
 	return c, ok
 }
 
-// errNoCluster reports a bug in this package: Fault.On permits the faults of nodes only on a cluster.
+// errNoCluster reports a bug in this package: Fault.On restricts the faults of cluster nodes to Galera.
 var errNoCluster = errors.New("this database is no cluster")
 
 // clusterPatience is how long a cluster may take to notice that a node has gone, or to bring it
 // back up to date. It does not affect the verdict.
 const clusterPatience = 2 * time.Minute
 
-// await polls the status of a node until the condition is true.
+// await polls the status of a node until the function `is` returns true. The text `what` names the condition.
 func await(ctx context.Context, n *localserver.GaleraNode, what string, is func(localserver.GaleraStatus) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
 	defer cancel()
@@ -75,7 +75,7 @@ func awaitWhole(ctx context.Context, c cluster) error {
 	return errors.Join(errs...)
 }
 
-// awaitWithout returns when the other nodes have removed a node from the cluster.
+// awaitWithout returns when all other nodes have removed the node `gone` from the cluster.
 func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) error {
 	for _, n := range c.Nodes() {
 		if n == gone {
@@ -90,8 +90,8 @@ func awaitWithout(ctx context.Context, c cluster, gone *localserver.GaleraNode) 
 	return nil
 }
 
-// goesOn lets buyers buy while a node is gone, then stops new buyers. It returns the number of
-// units sold.
+// goesOn lets buyers buy until at least one unit is sold while a node is gone. Then it stops new buyers. It
+// returns the number of units sold.
 func goesOn(ctx context.Context, l *load) (sold int64) {
 	before := l.sold.Load()
 	// A buyer whose COMMIT waits for a frozen node still holds its lock, so the next sale may take long.
@@ -117,7 +117,7 @@ func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	return t.release()
 }
 
-// mostly proves that a node was lost under load while the other nodes went on selling.
+// mostly returns a proof that a node was lost under load while the other nodes sold, or ErrMissed.
 func mostly(before, meanwhile int64, cut int) (proof string, _ error) {
 	if before < enough || meanwhile == 0 || cut == 0 {
 		return "", missed("%d sales were acknowledged before, %d buyers were under way, and %d were sold a unit while the node was gone", before, cut, meanwhile)

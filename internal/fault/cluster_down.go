@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// clusterDown kills a majority of the primaries, except the node with the holder's lock. No replica can then
-// be elected, and that node refuses every command with CLUSTERDOWN. The shop must answer buyers in bounded
-// time, and serve them after the outage. The holder finishes during the outage, when it cannot release its
-// lock.
+// clusterDown kills all primaries of a Redis cluster except the node with the holder's lock. (The holder is
+// the buyer that the fault stops.) Without a majority no replica can be elected, and the remaining node
+// refuses every command with CLUSTERDOWN. The shop must answer buyers in bounded time, and serve them after
+// the outage. The holder finishes during the outage, when it cannot release its lock.
 func clusterDown() Fault {
 	return Fault{
 		Name: "cluster-down", About: "a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)", OnRedis: topology.Cluster,
@@ -49,8 +49,8 @@ func clusterDown() Fault {
 	}
 }
 
-// killOthers kills all primaries except one. While they restart one by one, a replica of the last one to
-// return may be elected.
+// killOthers kills all primaries except `survivor`. The repair restarts them one by one, so a replica of the
+// last one to return may be elected.
 func (g *redisGroup) killOthers(ctx context.Context, survivor *redisNode) error {
 	all, err := g.primaries(ctx)
 	g.asked = true
@@ -74,7 +74,7 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 }
 
 // bounded proves that the shop answered buyers in time while Redis was down: it sold no unit, and each answer
-// came within a buyer's wait plus answerMargin/2.
+// came within a buyer's maximum wait plus answerMargin/2.
 func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {

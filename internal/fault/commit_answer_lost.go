@@ -11,12 +11,12 @@ import (
 
 const unansweredCommits = 6
 
-// commitAnswerLost lets COMMITs take place and drops the server's answers, as if the connection broke in
-// between. It first drops answers under load. Then it drops the answer to one order with an Idempotency-Key,
-// which the buyer sends again to each shop.
+// commitAnswerLost lets the database execute COMMITs and drops its answers, as if the connection broke in
+// between. It first drops answers under load. Then it drops the answer to one order with an Idempotency-Key.
+// The buyer sends this order again to each shop.
 //
-// The shop may answer unknown, or report the sale if it has read the record. A refusal or a second
-// sale breaks the promise.
+// The shop may answer "unknown", or report the sale if it has read the record. A refusal or a second sale
+// breaks the strategy's promise.
 func commitAnswerLost() Fault {
 	return Fault{
 		Name: "commit-answer-lost", About: "a COMMIT succeeds, but its answer is dropped and the connection closes", Stock: 160,
@@ -61,7 +61,7 @@ func loseAnswers(ctx context.Context, t *Testbed) (string, error) {
 		lost, count(t.buyers.answers(), purchase.Unknown)), nil
 }
 
-// commitProxy starts a proxy in front of the database, or returns the proxy of an earlier play.
+// commitProxy starts a proxy in front of the database, or returns the proxy that an earlier fault has started.
 func (s *sqlServer) commitProxy() (*testbed.CommitProxy, error) {
 	addresses := s.addresses()
 	if s.commits != nil {

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	fewConns = 2  // the fewest that a shop accepts
-	waiters  = 32 // buyers of both shops that come while the holder is stopped
+	fewConns = 2  // the smallest number that a shop accepts
+	waiters  = 32 // buyers of both shops that arrive while the holder is stopped
 )
 
-// connections gives each shop fewer database connections than buyers. The holder is stopped between its read
-// and its write, and needs a connection for the write. If each waiting buyer keeps a connection while it waits
-// for the lock, the holder gets none, and all are stuck until their waits end.
+// connections gives each shop fewer database connections than buyers. The holder, a buyer with the lock, is stopped
+// between its read and its write, and needs a connection for the write. If each buyer that waits for the lock keeps
+// a connection meanwhile, the holder gets none. Then all buyers are stuck until their waits end.
 //
 // Source: HikariCP wiki, "About Pool Sizing", section "Pool-locking".
 func connections() Fault {
@@ -42,7 +42,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := until(ctx, t.Times.within(), inside); err != nil {
 		return "", err
 	}
-	pauseFor(ctx, t.Times.Lease/10) // time for all buyers to wait for the lock or for a connection
+	pauseFor(ctx, t.Times.Lease/10) // gives all buyers time to start waiting for the lock or for a connection
 	if err := t.A.Tell("pool"); err != nil {
 		return "", err
 	}
@@ -68,7 +68,7 @@ func exhaust(ctx context.Context, t *Testbed) (string, error) {
 	return scarce(pool.Amount, called)
 }
 
-// called counts the buyers with this prefix in their names that have reached their shop.
+// called counts the buyers whose names have this prefix and whose requests have reached a shop.
 func (t *Testbed) called(prefix string) (n int) {
 	for _, e := range t.Log.Events() {
 		if e.Kind == history.Call && strings.HasPrefix(e.Purchaser, prefix) {
@@ -78,7 +78,7 @@ func (t *Testbed) called(prefix string) (n int) {
 	return n
 }
 
-// scarce proves that the holder's process had fewer connections than buyers.
+// scarce returns a proof that the holder's process had fewer connections than buyers, or ErrMissed.
 func scarce(conns int64, called int) (proof string, _ error) {
 	if conns < 1 || conns > fewConns || called < waiters {
 		return "", missed("the holder's process had %d database connections, and %d of %d buyers came while it was stopped", conns, called, waiters)

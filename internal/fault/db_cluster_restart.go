@@ -9,7 +9,7 @@ import (
 
 // dbClusterRestart kills all nodes at once under load and bootstraps the cluster from the most advanced
 // node. The nodes use innodb_flush_log_at_trx_commit=1, which flushes the log at each COMMIT, so no
-// acknowledged sale may be lost. A SIGKILL does not stand for a power failure; see dbKill.
+// acknowledged sale may be lost. A SIGKILL does not stand for a power failure, since the kernel keeps written data.
 func dbClusterRestart() Fault {
 	return Fault{
 		Name: "db-cluster-restart", About: "all nodes of the database cluster are killed under load; it restarts from the node with the latest commits", On: dialect.Galera, Stock: 160,

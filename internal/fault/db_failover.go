@@ -19,9 +19,8 @@ func dbFailover() Fault {
 	}
 }
 
-// dbFailoverAsync promotes a replica that no COMMIT has waited for. The replica is cut off a few
-// sales before the kill. Asynchronous replication always lags, so any failover may lose sales like
-// this.
+// dbFailoverAsync promotes a replica that no COMMIT has waited for. The replica is cut off a few sales before the
+// kill. With asynchronous replication the replica is always a little behind, so any failover may lose sales.
 func dbFailoverAsync() Fault {
 	return Fault{
 		Name: "db-failover-async", About: "the database is killed under load, and a replica without the last commits takes over", On: dialect.Postgres, Stock: 160,
@@ -75,7 +74,7 @@ func failOver(ctx context.Context, t *Testbed, synchronous bool) (proof string, 
 	return fmt.Sprintf("%s; %d sales were acknowledged after the promoted replica had been cut off; at most %d of them were committed before", proof, after, loaders), nil
 }
 
-// A following is a replica of the database, used for one failover.
+// A following is a replica that follows the database. It serves one failover.
 type following struct {
 	server   *sqlServer
 	primary  localserver.Replicated
@@ -118,8 +117,8 @@ func (f *following) end(context.Context) error {
 	return errors.Join(f.primary.Alone(), f.replica.Remove())
 }
 
-// behind restarts both shops. Each then connects to the given addresses through links of its own, and not
-// to the database itself.
+// behind restarts both shops. Each shop then reaches the given addresses through links (proxies that a fault
+// can cut) and does not connect to the database directly.
 func behind(ctx context.Context, t *Testbed, addresses ...string) error {
 	t.Servers.front = addresses
 	t.afterwards(func(context.Context) error { t.Servers.front = nil; return nil })

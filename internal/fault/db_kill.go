@@ -13,12 +13,12 @@ import (
 // With fewer, a lost sale might go unnoticed.
 const enoughInRush = 10
 
-// dbKill kills the database with SIGKILL while buyers buy, and restarts it with its data. No acknowledged
-// sale may be lost. In a cell it kills the database a second time, while a buyer is inside its COMMIT. That
-// buyer may have a sale or not.
+// dbKill kills the database with SIGKILL while buyers buy, and restarts it with its data. No acknowledged sale
+// may be lost. In a cell (two shops of its own, no running rush) it kills the database again while a buyer is
+// inside its COMMIT. This buyer's sale may be recorded or not.
 //
-// A SIGKILL destroys the memory of the process. Data that it has written stays in the kernel, even if it is
-// not on the disk. So dbKill finds a database that acknowledges a sale before it writes the COMMIT
+// A SIGKILL destroys the memory of the process. Data that the process has written stays in the kernel, even if
+// it is not on the disk. So dbKill finds a database that acknowledges a sale before it writes the COMMIT
 // (trackrecord/planted/commit-not-flushed.patch), but it does not stand for a power failure.
 func dbKill() Fault {
 	return Fault{
@@ -47,7 +47,7 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 		l.awaitRefused(ctx)
 		if clustered {
 			goesOn(ctx, l)
-			l.stop() // otherwise all is sold before the database is back
+			l.stop() // otherwise the stock is sold out before the database is back
 		}
 	}
 	proof, err := kill.underLoad(ctx, t)

@@ -7,10 +7,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbNodeCut cuts the node of shop A off from the other nodes, but not from the shop. The node is
-// then in a minority and must sell nothing. Galera's own option isolates it (gmcast.isolate): the
-// node closes its connections to the other nodes and makes no new ones. A proxy between nodes would
-// not help, since nodes tell each other their addresses.
+// dbNodeCut cuts the Galera node of shop A off from the other nodes, but not from the shop. The node is then
+// in a minority and must sell nothing. Galera's own option gmcast.isolate makes the node close its connections
+// to the other nodes and open no new ones. A proxy between the nodes cannot do this, since nodes tell each
+// other their real addresses.
 func dbNodeCut() Fault {
 	return Fault{
 		Name: "db-node-cut", About: "a Galera node is cut off from the others; this minority must sell nothing", On: dialect.Galera, Stock: 160,
@@ -28,7 +28,7 @@ func dbNodeCut() Fault {
 	}
 }
 
-// refusesAlone returns an error unless the node has noticed that it is alone and refuses writes.
+// refusesAlone returns an error unless the node has noticed that it is in a minority and refuses writes.
 func refusesAlone(ctx context.Context, n *localserver.GaleraNode) error {
 	if err := await(ctx, n, "alone", func(s localserver.GaleraStatus) bool { return !s.Ready && s.Cluster != "Primary" }); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbNodeFreeze stops the node of shop A for longer than the other nodes wait for it, then lets it
-// run on. While stopped, the node accepts connections and answers none.
+// dbNodeFreeze stops (SIGSTOP) the database node of shop A until the other nodes have removed it, then lets it
+// continue. While stopped, the node accepts connections and answers none.
 func dbNodeFreeze() Fault {
 	return Fault{
 		Name: "db-node-freeze", About: "a Galera node is stopped (SIGSTOP) until the others continue without it, then resumes", On: dialect.Galera, Stock: 160,

@@ -12,15 +12,15 @@ import (
 const (
 	// laggard is the index of the node that lags. Shop B is connected to it.
 	laggard = 1
-	// lagUnits is the size of the order with a key. After its sale, too few units are left for an equal order.
+	// lagUnits is the size of the order with a key. After its sale, fewer units than that are left.
 	lagUnits = 14
-	// lagTime is how long shop B may work on the order before the node applies the sale.
+	// lagTime is how long shop B may work on the repeated order before its node applies the sale.
 	lagTime = 500 * time.Millisecond
 )
 
-// dbNodeLag sells an order with an Idempotency-Key at one node. Then it sends the order again to a
-// shop at a node that has not applied the sale yet. A shop that looks the key up without waiting
-// for its node finds no sale and refuses the buyer, since too few units are left.
+// dbNodeLag sells an order with an Idempotency-Key at one node. Then it sends the same order to a shop at a
+// node that has not applied the sale yet. That shop should wait for its node before it looks the key up.
+// Otherwise it finds no sale and refuses the buyer, since too few units are left.
 func dbNodeLag() Fault {
 	return Fault{
 		Name: "db-node-lag", About: "an order is repeated under its Idempotency-Key at a node that has not applied the first sale yet", On: dialect.Galera,

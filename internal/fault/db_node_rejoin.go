@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// dbNodeRejoin kills a node that no shop uses, deletes its data, and restarts it while buyers go
-// on. Another node sends it all data (rsync state transfer) and takes no COMMIT meanwhile.
+// dbNodeRejoin kills a node that no shop uses, deletes its data, and restarts it while buyers buy. Another
+// node then sends it all data (rsync state transfer) and takes no COMMIT during the transfer.
 func dbNodeRejoin() Fault {
 	return Fault{
 		Name: "db-node-rejoin", About: "a Galera node loses its files and returns by state transfer while buyers continue", On: dialect.Galera, Stock: 100,
@@ -50,7 +50,7 @@ func dbNodeRejoin() Fault {
 	}
 }
 
-// trickle sends two buyers at a time, one to each shop, until the channel done has a value.
+// trickle sends two buyers at a time, one to each shop, until the channel `done` has a value.
 func trickle(ctx context.Context, t *Testbed, done <-chan error) (sold int, _ error) {
 	for n := 0; ; n++ {
 		select {

@@ -18,7 +18,7 @@ func openEtcdLeases(addr string) (*etcdLeases, error) {
 
 func (e *etcdLeases) close() { _ = e.client.Close() }
 
-// holder returns the product's key with the lowest create revision.
+// holder returns the oldest entry in the product's queue: the key with the lowest create revision.
 func (e *etcdLeases) holder(ctx context.Context, product string) (place, error) {
 	all, err := e.client.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))

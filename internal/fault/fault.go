@@ -1,15 +1,15 @@
 // Package fault injects faults into running shops: it kills and stops processes, restarts servers,
 // and cuts connections. Each fault is one file and one line in All.
 //
-// Every fault can be injected into a Testbed: a cell of verify, with two shops and servers of their own, and
-// few buyers. A fault with InRush can also be injected into a RunningRush: a rush that a command or the live
-// page runs, on the engine's servers.
+// Every fault can be injected into a Testbed: a cell of `shop verify`, with two shops and servers of their
+// own, and few buyers. A fault with InRush can also be injected into a RunningRush: a rush (a burst of many
+// buyers) that a command or the live page runs, on the engine's servers.
 //
-// In a cell and in a rush, the fault stops a buyer of the first process while the buyer holds the lock. It does
-// its damage, lets other buyers buy, and lets the stopped buyer go on. At the end the damage is repaired.
+// In both, the fault stops a buyer of the first process, the holder, while it has the lock. The fault does its
+// damage, lets other buyers buy, and lets the holder continue. At the end the damage is repaired.
 //
-// A fault proves that it took effect, or returns ErrMissed. For example, it proves nothing if the buyer did
-// not hold the lock, or if a restarted server kept its data. The package does not judge; internal/judge/verify
+// A fault proves that it took effect, or returns ErrMissed. It proves nothing if, for example, the buyer did
+// not hold the lock, or a restarted server kept its data. Faults do not judge the sales: internal/judge/verify
 // and internal/load/rush do.
 package fault
 
@@ -34,10 +34,10 @@ func missed(format string, args ...any) error {
 
 // A Fault is one way to break a shop or its servers.
 type Fault struct {
-	// Name is the matrix column and the value of --fault and --strike: words joined by "-".
+	// Name names the fault in the matrix, in --fault and in --strike. It consists of words joined by "-".
 	Name promise.Condition
-	// Inject injects the fault into a cell and returns the proof that it took effect, or an ErrMissed with
-	// the reason. It passes its repairs to Field.afterwards.
+	// Inject injects the fault into a cell. It returns the proof that the fault took effect, or an ErrMissed
+	// with the reason. It passes its repairs to Field.afterwards.
 	Inject func(ctx context.Context, t *Testbed) (proof string, err error)
 	// InRush is Inject for a running rush. Nil: the fault applies only to cells.
 	InRush func(ctx context.Context, r *RunningRush) (proof string, err error)
@@ -50,11 +50,10 @@ type Fault struct {
 	On string
 	// OnRedis limits the fault to this Redis topology, one of package topology. Empty: no limit.
 	OnRedis string
-	// Lease is the shops' lease if the lock server consists of several servers. The lease must outlast the
-	// fault, which takes seconds with several servers; see longLease and electionLease. 0 means the default
-	// lease.
+	// Lease is the shops' lease if the lock server consists of several servers. A fault then takes seconds,
+	// and the lease must be longer, such as longLease or electionLease. 0 means the default lease.
 	Lease time.Duration
-	// Ensembles means that ZooKeeper and etcd have three members each. Otherwise each has a single member,
+	// Ensembles means that ZooKeeper and etcd run with three members each. Otherwise each has one member,
 	// which starts sooner.
 	Ensembles bool
 	// Conns is the number of database connections of each shop. 0 means the shop's default.
@@ -62,20 +61,20 @@ type Fault struct {
 	// Stock is the stock of a cell: enough for the buyers of the fault and for a burst afterwards.
 	Stock int64
 	// HolderLives means that no process ends and no server is lost. The holder releases its lock when its
-	// buy ends, so no buyer has to wait for a lease to expire.
+	// purchase ends, so no buyer has to wait for a lease to expire.
 	HolderLives bool
 
 	// TwoProcesses means that in a running rush the fault takes effect only if there is a second process.
 	TwoProcesses bool
-	// Standby means that a running rush needs a Standby that is ready before the buyers come.
+	// Standby means that a running rush needs a Standby, a replica of Redis, before the buyers come.
 	Standby bool
 	// Lacks says why the engine of a running rush does not support the fault, or returns "". Nil:
 	// every engine supports it.
 	Lacks func(e *engine.Engine) string
 }
 
-// All lists the faults in display order. `make generate` writes them to internal/judge/promise,
-// where they are the conditions of the catalogue's promises (TestConditions).
+// All lists the faults in display order. `make generate` writes their names to internal/judge/promise. A
+// promise of the catalogue there names the faults under which a strategy holds (TestConditions).
 func All() []Fault {
 	return []Fault{
 		crash(),

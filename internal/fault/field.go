@@ -16,18 +16,18 @@ type Field interface {
 	setting() Setting
 
 	// hold stops a buyer of the first process at a failpoint, until release or the end of the injection. It
-	// returns the number of buyers that this process has not answered yet.
+	// returns how many buyers in this process have no answer yet.
 	hold(ctx context.Context, at failpoint.Point) (inside int, err error)
 	// release lets the stopped buyer go on.
 	release() error
 
-	// others lets other buyers buy while the holder is stopped. It returns after the first sales, or if there
-	// are none within the duration longest. In a running rush, shortest is its minimum duration.
+	// others lets other buyers buy while the holder is stopped. It returns after the first sales. Without sales, it
+	// returns after the duration `longest`. In a running rush it takes at least the duration `shortest`.
 	others(ctx context.Context, shortest, longest time.Duration)
 
 	// process returns the process of the stopped buyer.
 	process() Process
-	// redis returns the Redis of the shops, if it is one server, and the links of all shops to it.
+	// redis returns the Redis of the shops and the links of all shops to it, or nil if Redis is several servers.
 	redis() (*redisServers, testbed.Links)
 
 	// injected records in the history what the fault has done.
@@ -44,7 +44,7 @@ type Setting struct {
 	Write   failpoint.Point // the last failpoint before a write of the stopped buyer becomes visible
 	Down    time.Duration   // time from the end of a process to the start of its successor
 
-	InRush bool // whether the proof is for a running rush
+	InRush bool // the field is a running rush, not a cell
 }
 
 // A Process is a shop process that a fault can kill and stop.
@@ -63,7 +63,7 @@ type repairs struct{ list []func(context.Context) error }
 
 func (r *repairs) afterwards(repair func(ctx context.Context) error) { r.list = append(r.list, repair) }
 
-// repair runs the repairs, the last one first, and does not stop at an error.
+// repair runs the repairs, the last one first. After an error it continues with the next one.
 func (r *repairs) repair(ctx context.Context) error {
 	var errs []error
 	for _, repair := range slices.Backward(r.list) {
@@ -83,7 +83,7 @@ func each[E any](all []E, do func(E) error) error {
 }
 
 // until polls a condition every few milliseconds. It returns false if the condition is still false after the
-// duration within. It stops at an error.
+// time `within`. It stops at an error.
 func until(ctx context.Context, within time.Duration, is func() (bool, error)) (bool, error) {
 	for deadline := time.Now().Add(within); ; pauseFor(ctx, 5*time.Millisecond) {
 		if so, err := is(); so || err != nil || time.Now().After(deadline) || ctx.Err() != nil {

@@ -19,8 +19,8 @@ func (t *Testbed) hold(ctx context.Context, at failpoint.Point) (inside int, err
 	return 1, holdFor(ctx, t, at, t.Times.Wait)
 }
 
-// holdFor sends the holder to A and waits, at most timeout, until it is stopped at the point. An
-// error means that it was not stopped, so the fault cannot take effect.
+// holdFor sends the holder to shop A and waits, at most for the timeout, until the holder is stopped at the
+// failpoint. An error means that it was not stopped, so the fault cannot take effect.
 func holdFor(ctx context.Context, t *Testbed, at failpoint.Point, timeout time.Duration) error {
 	if err := arm(ctx, t, at); err != nil {
 		return err
@@ -29,8 +29,8 @@ func holdFor(ctx context.Context, t *Testbed, at failpoint.Point, timeout time.D
 	return holding(ctx, t, timeout)
 }
 
-// holding waits until the holder is stopped. A holder that has its answer will hardly be stopped
-// any more. But a buggy shop may answer before the COMMIT, so holding waits one lease longer.
+// holding waits until the holder is stopped. Once the holder has its answer, it usually cannot stop any more.
+// But a buggy shop may answer before the COMMIT, so holding waits one more lease after an answer.
 func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
 	e, _ := seen(ctx, t, timeout, holder, history.Holding, history.Answered)
 	if e.Kind == history.Answered {
@@ -42,8 +42,8 @@ func holding(ctx context.Context, t *Testbed, timeout time.Duration) error {
 	return nil
 }
 
-// arm makes the holder stop at the failpoint. The holder goes on when the fault is over, even after an
-// error.
+// arm makes the holder stop when it reaches the failpoint. The holder continues when the fault is over, even
+// after an error.
 func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 	t.afterwards(func(context.Context) error { return t.release() })
 	if err := t.A.arm(holder, at); err != nil {
@@ -55,7 +55,7 @@ func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 	return nil
 }
 
-// stop sends a buyer that stops at the point until the end of the injection, or until it is released.
+// stop sends a buyer to the shop. The buyer stops at the failpoint until it is released or the injection ends.
 func stop(ctx context.Context, t *Testbed, shop *CellShop, purchaser string, at failpoint.Point) error {
 	t.afterwards(func(context.Context) error { return shop.release(purchaser) })
 	if err := shop.arm(purchaser, at); err != nil {

@@ -15,7 +15,7 @@ func (b *clients) keyed(ctx context.Context, shop *CellShop, units int64) buyers
 }
 
 // repeat sends the order with an Idempotency-Key again, to one shop after another. It adds the recorded sale
-// and the new answers to t.orders. The fault counts as missed if there is no record.
+// and the new answers to t.orders. Without a recorded sale it returns ErrMissed.
 func repeat(ctx context.Context, t *Testbed, units int64, shops ...*CellShop) error {
 	sales, err := t.Servers.Auditor.Sales(ctx, t.Product)
 	if err != nil {
@@ -36,7 +36,7 @@ func repeat(ctx context.Context, t *Testbed, units int64, shops ...*CellShop) er
 	for _, shop := range shops {
 		rounds = append(rounds, []buyers.Answer{again.keyed(ctx, shop, units)})
 	}
-	t.orders.CompareIDsOnly = true // the first answer comes from the record and has no receipt
+	t.orders.CompareIDsOnly = true // the answers compare by ID only: the first answer comes from the record and has no receipt
 	t.orders.Add(rounds...)
 	return ctx.Err()
 }

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// electionLease is the lease of the shops. An election takes one or two seconds, and a client may try
+	// electionLease is the lease of the shops' locks. An election takes one or two seconds, and a client may try
 	// several members for seconds each before it finds the new leader. No buyer waits for this lease to end.
 	electionLease = 30 * time.Second
-	// electionTimeout is the maximum wait for another leader, and for a shop that has found it.
+	// electionTimeout is the maximum wait for a new leader, and also for a shop that has found it.
 	electionTimeout = 20 * time.Second
-	// timeToGetIn is how long the next buyers may take to get a lock that the ensemble has forgotten.
+	// timeToGetIn is how long the next buyers may try to get the lock. They get it only if the ensemble forgot it.
 	timeToGetIn = 2 * time.Second
 )
 
-// leaderKill kills the leader of an ensemble of three while the holder is stopped at its COMMIT. Other
-// buyers come during the election and after it. The two other members elect a leader that knows every lock,
-// since the old leader acknowledged a write only after a majority had it. The killed member returns, and the
-// holder goes on. A failover of Redis may lose the lock instead, see redisFailover.
+// leaderKill kills the leader of three ZooKeeper or etcd members while a lock holder is stopped at its COMMIT.
+// Other buyers come during the election and after it. The two other members elect a leader that knows every
+// lock, since the old leader acknowledged a write only after a majority had it. The killed member returns, and
+// the holder continues. A failover of Redis, in contrast, may lose the lock.
 //
 // Source: ZooKeeper Programmer's Guide, "Consistency Guarantees"; etcd documentation, v3.4, "Failure
 // modes", Leader failure.
@@ -116,7 +116,7 @@ func firstInLine(ctx context.Context, t *Testbed, member engine.LockServer) (pla
 	return lock.holder(ctx, t.Product)
 }
 
-// leaderless describes the answers to the buyers that came while no member led.
+// leaderless describes how the shops answered the buyers that came while no member led.
 func leaderless(answers []buyers.Answer) string {
 	came, sold, slowest := 0, 0, time.Duration(0)
 	for _, a := range answers {
@@ -134,8 +134,8 @@ func leaderless(answers []buyers.Answer) string {
 
 const tenth = 100 * time.Millisecond
 
-// anotherLed proves that another member led after the kill, and knew the holder's lock. The
-// arguments `led` and `ready` are the times from the kill until that member led and until the second shop was ready.
+// anotherLed proves that another member led after the kill and knew the holder's lock. `led` is the time from
+// the kill until that member led, `ready` the time until the second shop could use it.
 func anotherLed(before, after int, knows bool, led, ready time.Duration, leaderless string) (proof string, _ error) {
 	switch {
 	case before == after:

@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// leaseRevoked revokes the lease of a holder while the holder's process runs and reaches its servers. An
-// operator can do the same: revoke a lease of etcd, or end a session of ZooKeeper from another connection. The
-// holder is stopped between its read and its write for longer than its lease. The server notifies its client of
+// leaseRevoked revokes the lease of a lock holder whose process runs and reaches its servers. An operator can
+// do the same: revoke a lease of etcd, or end a session of ZooKeeper from another connection. The holder is
+// stopped between its read and its write for longer than its lease. The server notifies the holder's client of
 // the loss, so the holder must not write.
 func leaseRevoked() Fault {
 	return Fault{
@@ -52,8 +52,8 @@ func (t *Testbed) coordinators() map[lockstrategy.Need]string {
 	return addresses
 }
 
-// revoke revokes the lease of the first entry in the product's queue. It also reports whether the server has
-// forgotten the lease and the entry (gone).
+// revoke revokes the lease of the first entry in the product's queue. `gone` reports whether the server has
+// forgotten the lease and the entry.
 func revoke(ctx context.Context, lock coordinator, t *Testbed) (first place, gone bool, err error) {
 	if first, err = lock.holder(ctx, t.Product); err != nil {
 		return first, false, err
@@ -72,21 +72,21 @@ type coordinator interface {
 	holder(ctx context.Context, product string) (place, error)
 	// revoke ends the lease of a place, as an operator would.
 	revoke(ctx context.Context, p place) error
-	// gone reports whether the server has forgotten both the lease and the node or key.
+	// gone reports whether the server has forgotten both the lease and the entry.
 	gone(ctx context.Context, p place) (bool, error)
 	close()
 }
 
-// A place is an entry in a lock's queue: a node of ZooKeeper or a key of etcd, which ends with its lease.
+// A place is an entry in a lock's queue: a node of ZooKeeper or a key of etcd. It vanishes when its lease ends.
 type place struct {
 	node  string
-	owner int64 // lease or session
+	owner int64 // ID of the lease (etcd) or the session (ZooKeeper)
 }
 
 func (p place) lease() string { return fmt.Sprintf("lease %x", uint64(p.owner)) }
 
-// coordinatorOf connects to the coordinator that the strategy needs. addresses contains the address of each
-// running coordinator.
+// coordinatorOf connects to the server, etcd or ZooKeeper, that the strategy needs. `addresses` has the
+// address of each one that runs.
 func coordinatorOf(needs []lockstrategy.Need, addresses map[lockstrategy.Need]string) (coordinator, error) {
 	for _, need := range needs {
 		switch addr := addresses[need]; {
@@ -100,7 +100,7 @@ func coordinatorOf(needs []lockstrategy.Need, addresses map[lockstrategy.Need]st
 	return nil, missed("no coordinator was there")
 }
 
-// revokedFrom proves that the server took the lease from a live process in its critical section.
+// revokedFrom proves that the server took the lease from a live process whose buyer was in its critical section.
 func revokedFrom(p place, gone, alive, open bool) (proof string, _ error) {
 	switch {
 	case !gone:

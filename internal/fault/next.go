@@ -13,9 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// others sends buyers to B while the holder is stopped. It returns when one of them has bought a unit or
-// waits for the row that the holder has locked. If no buyer gets the lock within the duration longest,
-// others returns, since a lock that works lets no buyer in.
+// others sends buyers to shop B while the holder (the buyer that the fault has stopped) has the lock. It
+// returns when one of them has bought a unit or waits for the row that the holder has locked. If the lock
+// works, no buyer gets in, so others returns after the duration `longest` at the latest.
 func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 	for i := range 3 {
 		t.buyers.send(ctx, t.B, fmt.Sprintf("next-%d", i))
@@ -38,8 +38,9 @@ func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 	}
 }
 
-// overlap stops a buyer of A at its COMMIT and lets others buy at B meanwhile. A fault calls it after a recovery:
-// the lock must keep the others out again. A buyer that does not reach its COMMIT overlaps with none.
+// overlap stops a buyer of shop A at its COMMIT and lets others buy at B meanwhile. A fault calls it after a
+// recovery: the lock must exclude the others again. If the buyer does not reach its COMMIT, there is nothing
+// to check.
 func overlap(ctx context.Context, t *Testbed) error {
 	const late = "late-holder"
 	if err := stop(ctx, t, t.A, late, failpoint.Commit); err != nil {
@@ -57,7 +58,7 @@ func locks(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return e.Kind == history.Acquired })
 }
 
-// nextSold reports whether one of the buyers that others sent has bought a unit.
+// nextSold reports whether one of the buyers that the method others has sent has bought a unit.
 func nextSold(log *history.Log) bool {
 	return slices.ContainsFunc(log.Events(), func(e history.Event) bool { return isNext(e) && e.Outcome == string(purchase.Sold) })
 }

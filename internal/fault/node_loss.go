@@ -12,8 +12,8 @@ type nodeLoss struct {
 	lose, mend   func(ctx context.Context, n *localserver.GaleraNode) error
 	lost, mended string // texts for the history
 
-	// unaided means that the node does not come back by itself, so the injection repairs it at its end, even
-	// after an error.
+	// unaided means that the node does not come back by itself. Then inject always brings it back, even after
+	// an error.
 	unaided bool
 
 	// meanwhile checks the node while the others go on without it. It may be nil.

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// nodeRestart kills one node of the bare majority that granted the holder's lock, and restarts it empty.
-// The emptied node and the minority, which never had the lock, can give another buyer a majority.
+// nodeRestart kills a Redlock node and restarts it empty. The holder got its lock from a bare majority that
+// includes this node. The emptied node and the other nodes, which never had the lock, can give another buyer a
+// majority.
 func nodeRestart() Fault {
 	return Fault{
 		Name: "node-restart", About: "a bare majority of the Redlock nodes has granted the lock, and one of them restarts empty",

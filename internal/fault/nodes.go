@@ -17,7 +17,7 @@ type grant struct {
 	all   int
 }
 
-// String says how many nodes have the lock.
+// String says on how many nodes the lock is.
 func (on grant) String() string {
 	if len(on.nodes) == on.all {
 		return fmt.Sprintf("the lock was on all %d nodes", on.all)
@@ -30,8 +30,8 @@ func (on grant) isBare() bool { return len(on.nodes) == on.all-minority(on.all) 
 
 func (on grant) isWhole() bool { return len(on.nodes) == on.all }
 
-// grantOn finds the nodes that have the lock of the stopped buyer. Either a majority has the same keys, or all
-// nodes have keys, which may differ from node to node. Otherwise it returns ErrMissed.
+// grantOn finds the nodes with the lock of the stopped buyer. It accepts two cases: a majority of the nodes
+// has the same keys, or all nodes have keys, which may differ. Otherwise it returns ErrMissed.
 func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant, _ error) {
 	on.all = len(nodes)
 	texts, same := make([]string, len(nodes)), map[string]int{}
@@ -56,10 +56,9 @@ func grantOn(ctx context.Context, nodes []*redisNode, product string) (on grant,
 	return on, nil
 }
 
-// holdBarely stops the holder of a lock on several nodes. While the holder acquires the lock, holdBarely
-// cuts a minority of the nodes off from the holder's shop, so that the holder gets a bare majority. A lock that
-// needs all nodes cannot be acquired then. In that case holdBarely reconnects the nodes, and the text how says
-// so.
+// holdBarely stops the holder of a lock on several nodes. While the holder acquires the lock, holdBarely cuts a
+// minority of the nodes off from the holder's shop, so only a bare majority can grant it. A strategy that needs all
+// nodes gets no lock then. In this case holdBarely reconnects the nodes, and its result `how` says so.
 func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	nodes := t.A.nodes()
 	spare := nodes[len(nodes)-minority(len(nodes)):]
@@ -86,8 +85,8 @@ func holdBarely(ctx context.Context, t *Testbed) (how string, err error) {
 	return how + "; a second node restarted empty, since their number is even", restart(t.Servers.nodes[1])
 }
 
-// heldOn says how many nodes have the holder's lock. A number other than a bare majority or all nodes is an
-// error.
+// heldOn says how many nodes have the holder's lock. It returns an error unless a bare majority or all nodes
+// have it.
 func heldOn(on grant) (how string, _ error) {
 	switch {
 	case on.isBare():

@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// nodesDown kills first a minority of the nodes and then a majority. While a minority is down, buyers must
-// still be served. While a majority is down, no buyer may get the lock. If a buyer gets it nevertheless,
-// nodesDown stops it at its COMMIT and restarts the nodes empty, so that another buyer gets a majority.
+// nodesDown kills first a minority of the Redlock nodes and then a majority. While a minority is down, buyers must
+// still be served. While a majority is down, no buyer may get the lock. If a buyer gets it all the same, nodesDown
+// stops it at its COMMIT and restarts the nodes empty. Then another buyer can get a majority and oversell.
 func nodesDown() Fault {
 	return Fault{
 		Name: "nodes-down", About: "a minority of the Redlock nodes goes down, then a majority",
@@ -44,7 +44,7 @@ func nodesDown() Fault {
 	}
 }
 
-// withoutMajority sends buyers while most nodes are down, and reports the result.
+// withoutMajority sends buyers while most nodes are down. Its text `granted` says whether one got the lock.
 func withoutMajority(ctx context.Context, t *Testbed, most []*redisNode) (granted string, _ error) {
 	if slices.ContainsFunc(most, func(n *redisNode) bool { return !n.ended() }) {
 		return "", missed("a node runs after its SIGKILL")

@@ -21,7 +21,7 @@ const (
 	loaders = 8
 )
 
-// An outage takes a server away and brings it back.
+// An outage takes a server away under load and brings it back.
 type outage struct {
 	server         string   // name for the proof
 	addresses      []string // where the server listens
@@ -31,8 +31,8 @@ type outage struct {
 	meanwhile      func(l *load) // called under load, during the outage; nil waits until buyers are refused
 }
 
-// inject takes the server away, calls meanwhile, and brings the server back. The result `gone` reports
-// whether the server was really unreachable.
+// inject takes the server away, calls `meanwhile`, and brings the server back. `gone` reports whether no
+// connection to the server could be made meanwhile.
 func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	if err := o.lose(); err != nil {
 		return false, err
@@ -52,8 +52,8 @@ func (o outage) inject(f Field, meanwhile func() error) (gone bool, _ error) {
 	return gone, nil
 }
 
-// underLoad calls inject while buyers of both shops buy. It proves that buyers had bought before, and that some
-// buyers had no answer yet when the server was gone.
+// underLoad calls inject while buyers of both shops buy. Its proof says that buyers had bought before the
+// outage, and that others were still waiting for an answer when it began.
 func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err error) {
 	l := startLoad(ctx, t)
 	defer l.stop()
@@ -78,7 +78,7 @@ func (o outage) underLoad(ctx context.Context, t *Testbed) (proof string, err er
 	return underLoad(o.server, sold, gone, underWay(t.buyers.answers(), lost), l.refused.Load())
 }
 
-// underLoad proves that a server was killed while the shops sold.
+// underLoad returns a proof that a server was killed while the shops sold, or ErrMissed.
 func underLoad(server string, before int64, gone bool, cut int, refused int64) (proof string, _ error) {
 	if before < enough || !gone || cut == 0 {
 		return "", missed("%d sales were acknowledged before the kill, the %s was gone: %t, and %d buyers were under way", before, server, gone, cut)
@@ -106,8 +106,8 @@ func isDown(address string) bool {
 	return false
 }
 
-// sellsAgain sends buyers to a shop, one after the other, and reports whether one of them was sold a unit
-// within two waits. A broken connection may cost the first of them an error.
+// sellsAgain sends buyers to a shop, one after the other. It reports whether one of them bought a unit within
+// twice a buyer's maximum wait. The first buyers may get an error from a connection that the outage broke.
 func sellsAgain(ctx context.Context, t *Testbed, shop *CellShop, name string) bool {
 	for n, start := 0, time.Now(); time.Since(start) < 2*t.Times.Wait && ctx.Err() == nil; n++ {
 		if t.buyers.buy(ctx, shop, fmt.Sprintf("%s-%d", name, n)).Outcome == purchase.Sold {
@@ -118,7 +118,7 @@ func sellsAgain(ctx context.Context, t *Testbed, shop *CellShop, name string) bo
 	return false
 }
 
-// load is a number of buyers at both shops. Each buys again once it has its answer.
+// load is a number of buyers at both shops. Each buys again when it has its answer.
 type load struct {
 	sold, refused atomic.Int64
 	inside        atomic.Int64 // buyers without an answer
@@ -163,8 +163,8 @@ func (l *load) awaitSold(ctx context.Context, n int64) {
 	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
 }
 
-// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms, since
-// a strategy may make buyers wait for the server.
+// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms: some
+// strategies refuse no buyer then, but make the buyers wait for the server.
 func (l *load) awaitRefused(ctx context.Context) {
 	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// pause stops the holder's whole process, its watchdog included, for longer than its lease, then lets it run
-// on. The holder is at its COMMIT, where nothing checks a lease before the database writes. A process that is
-// stopped earlier may notice the loss in time.
+// pause stops the holder's whole process (SIGSTOP), its watchdog included, for longer than the holder's lease.
+// Then the process continues. The holder is at its COMMIT, where nothing checks a lease before the database
+// writes. A process that is stopped earlier may notice in time that it lost the lock.
 func pause() Fault {
 	return Fault{
 		Name: "pause", About: "the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes", Stock: stock,
@@ -50,8 +50,8 @@ func injectPause[F Field](ctx context.Context, f F) (string, error) {
 	return "the holder reported that it holds; its process answered a question that was asked while it was stopped only when it ran on", nil
 }
 
-// unanswered asks the process a question. A stopped process answers only when it runs on. A signal
-// takes a moment to arrive, so unanswered asks again after an answer, for up to two seconds.
+// unanswered asks the process a question. A stopped process answers only when it continues. The stop signal
+// takes a moment to arrive, so unanswered repeats the question after each answer, for up to two seconds.
 func unanswered(ctx context.Context, process Process, times Times) (answer <-chan bool, silent bool) {
 	timeout := 2*times.Reach() + times.Wait
 	for deadline := time.Now().Add(2 * time.Second); !silent && time.Now().Before(deadline); {

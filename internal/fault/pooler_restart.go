@@ -37,7 +37,7 @@ type pooling struct {
 	to string // the database's address
 }
 
-// pooler starts a pooler, or returns that of the previous play.
+// pooler starts a connection pooler, or returns the one that an earlier fault has started.
 func (s *sqlServer) pooler() (*localserver.Server, error) {
 	db, ok := s.db.(localserver.Pooled)
 	if !ok {

@@ -11,12 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// primaryPartition cuts off the primary together with the holder's shop. The sentinels and the
-// replicas do not reach the primary, and the shop reaches no other server. The replicas already
-// have the holder's lock. One of them is elected and lets the lock expire, while the shop renews it at the
-// old primary. The command WAIT cannot prevent that, since it is not a consensus protocol.
+// primaryPartition cuts off the Redis primary together with the holder's shop. The sentinels and the replicas
+// do not reach the primary, and the shop reaches no other server. The replicas already have the holder's lock.
+// One of them is elected and lets the lock expire, while the shop renews the lock at the old primary. The
+// command WAIT cannot prevent that, since replication with WAIT is not a consensus protocol.
 //
-// In a cluster, such a primary refuses writes once it hears from no majority.
+// In a Redis cluster, the cut-off primary refuses writes once it hears from no majority.
 func primaryPartition() Fault {
 	return Fault{
 		Name: "primary-partition", About: "the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary",
@@ -60,7 +60,7 @@ func primaryPartition() Fault {
 	}
 }
 
-// awaitCopies waits until every node has the keys, with any value.
+// awaitCopies waits until every node has the keys of the lock, with any value.
 func (g *redisGroup) awaitCopies(ctx context.Context, product string, written map[string]string) error {
 	for _, node := range g.nodes {
 		copied, err := until(ctx, time.Second, func() (bool, error) {
@@ -82,8 +82,8 @@ func (g *redisGroup) awaitCopies(ctx context.Context, product string, written ma
 	return nil
 }
 
-// deaf makes the server refuse new connections and closes those of the sentinels. The shops' connections stay.
-// One more connection stays, over which the repair later lifts the cut.
+// deaf makes the server refuse new connections and closes the sentinels' connections. The shops keep theirs,
+// and one more connection stays open for the repair that undoes all this.
 func (r *redisNode) deaf(ctx context.Context, t *Testbed) error {
 	c := r.client()
 	conn := c.Conn()

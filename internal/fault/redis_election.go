@@ -11,9 +11,9 @@ import (
 	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
-// failOverByItself kills the primary with the holder's lock and waits until the sentinels, or the
-// other primaries of the cluster, have elected a replica. The replicas were cut off before the
-// holder took its lock. Replication is asynchronous, so any failover may lose a lock like this.
+// failOverByItself kills the primary with the holder's lock and waits for another primary. The sentinels, or
+// the other primaries of the cluster, elect a replica. All replicas were cut off before the holder (the buyer
+// that the fault stops) took its lock. Replication is asynchronous, so any failover may lose a lock like this.
 func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, error) {
 	t.afterwards(g.mend)
 	if err := g.part(ctx); err != nil {
@@ -48,8 +48,8 @@ func failOverByItself(ctx context.Context, t *Testbed, g *redisGroup) (string, e
 	return proof + by, err
 }
 
-// holdUnconfirmed stops the holder while no replica follows a primary. If the shops wait for replicas, the
-// lock is not granted then. In that case holdUnconfirmed resumes replication and returns true.
+// holdUnconfirmed stops the holder while no replica is connected. A shop that waits for replicas does not grant the
+// lock then. In that case holdUnconfirmed resumes replication, so the lock is granted, and returns true.
 func holdUnconfirmed(ctx context.Context, t *Testbed, g *redisGroup) (waited bool, _ error) {
 	if !t.Confirmed {
 		return false, holdFor(ctx, t, failpoint.Commit, t.Times.Wait)
@@ -99,7 +99,7 @@ func (g *redisGroup) tried(ctx context.Context, product string, before map[strin
 	return err
 }
 
-// electionAfter calls lose to take a primary away, and waits until another is elected in its place.
+// electionAfter calls `lose` to take a primary away, and waits until another is elected in its place.
 func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what string, deadline time.Time, lose func() error) (*redisNode, error) {
 	g := t.Servers.redises
 	before, err := g.primaries(ctx)
@@ -119,8 +119,8 @@ func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what str
 	return elected, nil
 }
 
-// hadAll proves a failover that a confirmed lock survives: without a replica the lock was not granted, and
-// the elected replica has it.
+// hadAll proves that a lock which waits for replicas survived a failover: without a replica the lock was not
+// granted, and the elected replica has its keys.
 func hadAll(written, copied map[string]string) (proof string, _ error) {
 	if n := lacking(written, copied); n > 0 || len(written) == 0 {
 		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))
@@ -129,8 +129,8 @@ func hadAll(written, copied map[string]string) (proof string, _ error) {
 }
 
 // Undisturbed waits until all Redis servers agree on their roles. The returned function describes a later
-// failover that no fault has caused, or a second failover after a fault's failover. It returns "" if there was
-// none. If the machine stalls for a second, a primary seems dead and is replaced, so the play proves nothing.
+// failover that the fault did not cause, or returns "". On a machine that stalls for a second, a primary seems
+// dead and is replaced. An injection with such a failover proves nothing.
 func (s *redisServers) Undisturbed(ctx context.Context) (disturbed func(context.Context) (string, error), _ error) {
 	g := s.redises
 	if g == nil {

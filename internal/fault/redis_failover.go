@@ -13,9 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// redisFailover kills the primary and promotes a replica. The replica's link was cut before the
-// holder took its lock. Replication is asynchronous, so any failover may lose writes like this (Redis
-// documentation, "Distributed Locks with Redis", "Why Failover-based Implementations Are Not Enough").
+// redisFailover kills the Redis primary and promotes a replica. The replica's link was cut before the holder (the
+// buyer that the fault stops) took its lock. Replication is asynchronous, so any failover may lose writes like this
+// (Redis documentation, "Distributed Locks with Redis", "Why Failover-based Implementations Are Not Enough").
 func redisFailover() Fault {
 	return Fault{
 		Name: "redis-failover", About: "Redis fails over to a replica that lacks the last writes",
@@ -76,8 +76,8 @@ func lacked(written, copied map[string]string) (proof string, _ error) {
 	return fmt.Sprintf("the holder reported that it holds; the promoted replica lacked %d of the product's %d keys, or had them from before", n, len(written)), nil
 }
 
-// replicate makes the replica follow the primary through a link and waits until it is up to date. If the
-// replica already follows, replicate does nothing.
+// replicate makes the replica follow the primary through a link and waits until the replica is up to date. If
+// it already follows, replicate does nothing.
 func (s *redisServers) replicate(ctx context.Context) (err error) {
 	if s.cord != nil {
 		return nil
@@ -90,7 +90,7 @@ func (s *redisServers) replicate(ctx context.Context) (err error) {
 	}
 	primary := s.redis.client()
 	defer primary.Close()
-	// The primary would wait 5 s for other replicas.
+	// By default the primary waits 5 s for other replicas before it copies its data.
 	if err := errors.Join(primary.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err(), s.replica.replicaOf(ctx, s.cord.Addr)); err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func offset(replication, field string) int64 {
 	return n
 }
 
-// promote makes the replica a primary, kills the old one, and redirects the links. The shops have no Redis
-// only for a moment, and a client's retry bridges that moment.
+// promote makes the replica a primary, kills the old one, and redirects the links. In between, the shops have
+// no Redis for a moment. A client's retry is enough to bridge it.
 func (s *redisServers) promote(ctx context.Context, links testbed.Links) error {
 	c := s.replica.client()
 	defer c.Close()
@@ -133,10 +133,10 @@ func (s *redisServers) promote(ctx context.Context, links testbed.Links) error {
 	return err
 }
 
-// failBack makes the killed primary the primary again, with the data of the replica that was
-// promoted. No write is lost. Afterwards the replica is empty and follows no server.
+// failBack makes the killed primary the primary again. It copies the data of the promoted replica, so no write
+// is lost. Afterwards the replica is empty and follows no server.
 func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error {
-	s.cord = nil // the link was cut
+	s.cord = nil // forget the link, which was cut
 	if s.redis.ended() {
 		if err := s.redis.Start(); err != nil {
 			return err
@@ -153,7 +153,7 @@ func (s *redisServers) failBack(ctx context.Context, links testbed.Links) error 
 		}
 		back.cord.Cut()
 	}
-	if s.replica == nil { // the fault did not take effect
+	if s.replica == nil { // no replica was started, since the fault did not take effect
 		return nil
 	}
 	return restart(s.replica) // a restarted replica follows no server

@@ -15,17 +15,17 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A redisGroup is an operator's view of a Redis of several servers that fail over by themselves.
-// Its methods never promote a server.
+// A redisGroup is a Redis of several servers that fail over by themselves: with sentinels, or as a cluster.
+// Its methods kill and disconnect servers, but never promote one.
 type redisGroup struct {
 	kind    string // a constant of package topology
 	service localserver.RedisService
 	nodes   []*redisNode // the nodes that have keys
 
-	// Failovers that a fault has caused; see Servers.Undisturbed.
+	// Failovers that a fault has caused. Undisturbed uses them to find other failovers.
 	asked    bool       // whether a fault caused a failover
 	replaced *redisNode // the primary that the fault took away
-	elected  *redisNode // the replica elected in its place; nil allows any
+	elected  *redisNode // the replica elected in its place; nil means that any may be elected
 }
 
 // settleTimeout is how long the servers of a group may take to agree on their roles again.
@@ -40,7 +40,7 @@ func (g *redisGroup) primaries(ctx context.Context) ([]*redisNode, error) {
 	}
 	var addresses []string
 	var err error
-	for _, server := range servers { // the first answer is enough
+	for _, server := range servers { // the loop ends at the first server that answers
 		c := clientOf(server.Addr)
 		addresses, err = question(ctx, c)
 		_ = c.Close()
@@ -108,7 +108,7 @@ func (g *redisGroup) keeper(ctx context.Context, product string) (keeper *redisN
 	return keeper, keys, nil
 }
 
-// part disconnects all replicas. The method follow lets them connect again.
+// part disconnects all replicas from their primaries. The method follow lets them connect again.
 func (g *redisGroup) part(ctx context.Context) error {
 	all, err := g.primaries(ctx)
 	for _, node := range all {
@@ -117,12 +117,11 @@ func (g *redisGroup) part(ctx context.Context) error {
 	return err
 }
 
-// mend restarts the killed servers, resumes replication, and waits until the servers agree on their roles.
-// It tells a former primary that comes back to follow the elected one. The sentinels would do that only after
-// eight seconds.
+// mend restarts the killed servers, resumes replication, and waits until the servers agree on their roles. It tells
+// a former primary to follow the elected one. The sentinels would do that too, but only after eight seconds.
 //
-// A sentinel closes all connections of a node that it reconfigures, so mend repeats a command that
-// was cut off.
+// A sentinel closes all connections of a node that it reconfigures, so mend repeats a command whose connection
+// was closed.
 func (g *redisGroup) mend(ctx context.Context) error {
 	if err := startAgain(g.nodes); err != nil {
 		return err
@@ -135,7 +134,7 @@ func (g *redisGroup) mend(ctx context.Context) error {
 	})
 }
 
-// follow undoes part and isolate: replicas and sentinels can connect again.
+// follow undoes the methods part and isolate: replicas and sentinels can connect again.
 func (g *redisGroup) follow(ctx context.Context) error {
 	for _, node := range g.nodes {
 		c := node.client()
@@ -162,7 +161,7 @@ func settled(ctx context.Context, try func(context.Context) error) error {
 	return nil
 }
 
-// whole returns an error that says why the servers do not agree on their roles yet.
+// whole returns nil if the servers agree on their roles, and otherwise an error with the reason.
 func (g *redisGroup) whole(ctx context.Context) error {
 	if g.kind == topology.Sentinel {
 		return g.watched(ctx)
@@ -182,7 +181,7 @@ func (g *redisGroup) whole(ctx context.Context) error {
 	return nil
 }
 
-// watched is the method whole for servers with sentinels.
+// watched is the variant of the method whole for servers with sentinels.
 func (g *redisGroup) watched(ctx context.Context) error {
 	primaries, err := g.primaries(ctx)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// clientOf returns a client without password that never repeats a command. The caller must close it.
+// clientOf returns a client without a password that never retries a command. The caller must close it.
 func clientOf(address string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 }
 
-// keysOf returns a server's keys of a product and their values. Every strategy puts the product's
-// name into its keys. Values from servers of the same kind are comparable.
+// keysOf returns a server's keys of a product and their values. Every strategy puts the product's name into
+// its keys. Values compare only between servers of the same kind.
 //
-// A sentinel closes all connections of a replica that it promotes, so keysOf repeats a command that
-// was cut off.
+// A sentinel closes all connections of a replica that it promotes, so keysOf repeats a command whose
+// connection was closed.
 func keysOf(ctx context.Context, address, product string) (keys map[string]string, err error) {
 	for range 3 {
 		if keys, err = readKeys(ctx, address, product); !errors.Is(err, io.EOF) {
@@ -61,7 +61,7 @@ func readKeys(ctx context.Context, address, product string) (map[string]string, 
 	}
 }
 
-// lacking counts the keys that the map other does not contain, or contains with another value.
+// lacking counts the keys that the map `other` does not have, or has with another value.
 func lacking(keys, other map[string]string) (n int) {
 	for key, value := range keys {
 		if there, ok := other[key]; !ok || there != value {
@@ -80,7 +80,7 @@ func info(ctx context.Context, address, section string) (string, error) {
 	return c.Info(ctx, section).Result()
 }
 
-// A redisNode is a Redis server. Its clock is nil if it cannot be moved.
+// A redisNode is a Redis server. Its clock is nil if faults cannot move it.
 type redisNode struct {
 	*localserver.Redis
 	clock *clock
@@ -137,7 +137,8 @@ func (r *redisNode) ahead(ctx context.Context) (time.Duration, error) {
 	return time.Until(now), err
 }
 
-// part disables the user of the replicas, closes their connections, and proves that no replica follows.
+// part locks out the user with which replicas connect, closes their connections, and proves that no replica
+// follows.
 func (r *redisNode) part(ctx context.Context) error {
 	c := r.client()
 	defer c.Close()

@@ -10,7 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// redisRestart kills Redis and restarts it without its data, while the holder is stopped at its COMMIT.
+// redisRestart kills Redis and restarts it without its data, while a buyer that holds the lock is stopped at
+// its COMMIT.
 func redisRestart() Fault {
 	return Fault{
 		Name: "redis-restart", About: "Redis is killed and restarts empty", Needs: redisAlone(), Stock: stock, Lease: longLease,
@@ -64,7 +65,7 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 	return fmt.Sprintf("Redis came back without %s of the product; others bought %s while a buyer was stopped before its write", audit.Count(keys, "key"), audit.Count(r.tally.sold()-sold, "unit")), nil
 }
 
-// keeperOf returns the server of a cell that has the product's keys, and the keys.
+// keeperOf returns the server of a cell (two shops under one fault) that has the product's keys, and the keys.
 func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, error) {
 	if t.Servers.redises != nil {
 		return t.Servers.redises.keeper(ctx, t.Product)
@@ -73,9 +74,9 @@ func keeperOf(ctx context.Context, t *Testbed) (*redisNode, map[string]string, e
 	return t.Servers.redis, keys, err
 }
 
-// passOn lets other buyers try, then lets the holder go on. If Redis is several servers, it first waits
-// until shop B finds Redis ready. held is when the holder was stopped. If half of the lease is over when
-// B is ready, the fault has missed: another buyer might get in because the lease ends.
+// passOn lets other buyers try to buy, then lets the lock holder continue. With several Redis servers, it
+// first waits until shop B finds Redis ready. `held` is when the holder was stopped. If B is ready only after
+// half of the lease, passOn returns ErrMissed: another buyer might get in because the lease ends.
 func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	if within := t.Times.within(); t.Servers.redises != nil && (!t.B.Ready(ctx, within) || time.Since(held) > within) {
 		return missed("Redis did not serve again within %s, half of the holder's lease", within)
@@ -84,7 +85,7 @@ func passOn(ctx context.Context, t *Testbed, held time.Time) error {
 	return t.release()
 }
 
-// forgot proves that a server of a cell has forgotten the product's keys. The fault has missed if a key is
+// forgot proves that a server of a cell has forgotten the product's keys. It returns ErrMissed if a key is
 // still there, for example because the server has loaded its file, or if there was none before.
 func forgot(server string, before, after map[string]string) (proof string, _ error) {
 	if left := len(before) - lacking(before, after); len(before) == 0 || left > 0 {
@@ -93,12 +94,13 @@ func forgot(server string, before, after map[string]string) (proof string, _ err
 	return fmt.Sprintf("the holder reported that it holds; %s was killed and came back without the product's %d keys", server, len(before)), nil
 }
 
-// mark is a key that the server has when it is killed, and must not have afterwards.
+// mark is a key that the function forget writes before it kills the server. A restarted, empty server does not
+// have it.
 const mark = "oversell:struck"
 
-// forget restarts a server in a running rush and returns how many keys of the product it had. It returns
-// ErrMissed if there were no keys, or if the server kept its data. The buyers of the rush write the product's
-// keys again at once, so forget checks the key mark, which they do not write.
+// forget restarts a server in a running rush and returns how many keys of the product the server had. It
+// returns ErrMissed if there were none, or if the server kept its data. The buyers of the rush write the
+// product's keys again at once, so forget checks the key `mark`, which they do not write.
 func forget(ctx context.Context, server engine.Restartable, product string) (keys int, err error) {
 	had, err := keysOf(ctx, server.Address(), product)
 	switch {
@@ -115,7 +117,7 @@ func forget(ctx context.Context, server engine.Restartable, product string) (key
 	if err := restart(server); err != nil {
 		return 0, err
 	}
-	after := clientOf(server.Address()) // the first client's connection is gone
+	after := clientOf(server.Address()) // a new client, since the restart closed the first one's connection
 	defer after.Close()
 	marked, err := after.Exists(ctx, mark).Result()
 	switch {

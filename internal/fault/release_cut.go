@@ -12,14 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// releaseCut breaks the connections of the first process while one of its buyers gives the lock back. It does
-// so twice, since the process cannot tell the two cases apart:
+// releaseCut breaks the connections of the first process while one of its buyers, the holder, releases its
+// lock. It does so twice, since the process cannot tell the two cases apart:
 //
 //  1. The server executes the release, and the answer is lost. A second buyer gets the lock and stops at its
 //     COMMIT. A client that repeats the release must not let a third buyer in.
 //  2. The request is lost. The lock stays until its lease ends, and nothing may renew it.
 //
-// A strategy without a lock stops at its COMMIT instead.
+// If the strategy has no lock, the holder stops at its COMMIT, and the COMMIT takes the place of the release.
 func releaseCut() Fault {
 	return Fault{
 		Name: "release-cut", About: "the holder's connections break during its release: once the answer is lost, once the request",
@@ -60,8 +60,8 @@ func cutReleases(ctx context.Context, t *Testbed) (string, error) {
 		"the next buyer stood before its COMMIT for %d ms meanwhile; the request of another release was lost", stood.Milliseconds()), t.A.links().Mend()
 }
 
-// answerLost lets the holder send its release, drops the answer, and breaks the connection once a second
-// buyer has the lock. It returns how long that buyer stood before its COMMIT.
+// answerLost lets the holder send its release, drops the answer, and breaks the connection once a second buyer
+// has the lock. It returns for how long the second buyer was stopped at its COMMIT.
 func answerLost(ctx context.Context, t *Testbed, links testbed.Links) (stood time.Duration, _ error) {
 	const second = "second"
 	if err := stop(ctx, t, t.B, second, failpoint.Commit); err != nil {

@@ -17,33 +17,33 @@ import (
 // firstProcess is the index of the process in which a fault stops a buyer.
 const firstProcess = 0
 
-// few is the number of sales to other buyers after which the stopped buyer's read is outdated.
+// few is the number of other sales after which the stopped buyer's decision rests on an outdated read.
 const few = 3
 
-// A ToldProcess obeys the commands of package failpoint.
+// A ToldProcess is a shop process that accepts the commands of package failpoint, which stop a buyer.
 type ToldProcess interface {
 	Process
 	Tell(command string) error
 }
 
-// A RunningRush lets a fault act on one burst of a rush's buyers, from the restock on. It knows the stopped
-// buyer and the sales to other buyers. Its methods may be called by several goroutines.
+// A RunningRush lets a fault act on one burst of a rush's buyers, which begins with the restock. It knows the buyer
+// that a fault has stopped, and the sales to other buyers. Its methods may be called by several goroutines.
 type RunningRush struct {
 	Engine  *engine.Engine
 	First   ToldProcess
 	Links   []testbed.Links // links of each process to the engine's lock servers
-	Standby *Standby        // replica for faults that fail over
+	Standby *Standby        // replica that replaces Redis in a failover; nil if no fault needs it
 
-	// InGroups means that one transaction sells to many buyers, see lockstrategy.Traits.
+	// InGroups means that one transaction sells to many buyers.
 	InGroups bool
 
 	product string
-	write   failpoint.Point // see Setting.Write
+	write   failpoint.Point // the last failpoint before a write becomes visible
 	times   Times
 
-	injecting sync.Mutex // held during an injection: damage of one fault must not prove another fault
+	injecting sync.Mutex // held during an injection: the damage of one fault must not count as proof of another
 	repairs
-	held string // the last stopped buyer
+	held string // the buyer that was stopped last
 
 	tally *tally
 	stops chan string // receives the name of the buyer that stopped
@@ -52,7 +52,8 @@ type RunningRush struct {
 	waiting bool // whether hold waits for a buyer to stop
 }
 
-// NewRunningRush returns the field of a rush that is about to begin, with the times of its shops.
+// NewRunningRush returns the field (the environment of faults) of a rush that is about to begin. `times` are
+// those of its shops.
 func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write failpoint.Point, times Times) *RunningRush {
 	return &RunningRush{
 		Engine: e, First: first, product: product, write: write, times: times,
@@ -60,7 +61,7 @@ func NewRunningRush(e *engine.Engine, first ToldProcess, product string, write f
 	}
 }
 
-// Inject injects a fault after earlier faults have repaired their damage.
+// Inject waits for earlier faults to repair their damage, and then injects a fault.
 func (r *RunningRush) Inject(ctx context.Context, f Fault) (proof string, err error) {
 	r.injecting.Lock()
 	defer r.injecting.Unlock()
@@ -77,7 +78,7 @@ func (r *RunningRush) Inject(ctx context.Context, f Fault) (proof string, err er
 	return proof, nil
 }
 
-// Note receives an event of a process. It never blocks.
+// Note receives an event from the history of a process. It never blocks.
 func (r *RunningRush) Note(process int, e history.Event) {
 	switch {
 	case e.Kind == history.Return && e.Amount > 0:
@@ -90,11 +91,11 @@ func (r *RunningRush) Note(process int, e history.Event) {
 	}
 }
 
-// stopped passes a stopped buyer to hold. If hold does not wait for a buyer, the stopped buyer goes on.
+// stopped passes a stopped buyer to the method hold. If hold does not wait for one, the buyer continues at once.
 func (r *RunningRush) stopped(purchaser string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiting { // if not, the buyer stopped too late
+	if r.waiting { // if not, the buyer reached its failpoint too late
 		r.waiting = false
 		select {
 		case r.stops <- purchaser:
@@ -106,7 +107,7 @@ func (r *RunningRush) stopped(purchaser string) {
 }
 
 func (r *RunningRush) goOn(purchaser string) {
-	_ = r.First.Tell("go " + purchaser) // ignores the error of an ended process, which stops no buyer
+	_ = r.First.Tell("go " + purchaser) // an ended process returns an error, and has no stopped buyer
 }
 
 // Over reports that all buyers have their answers. It must be called once.
@@ -116,8 +117,8 @@ func (r *RunningRush) setting() Setting {
 	return Setting{Times: r.times, Product: r.product, Write: r.write, InRush: true}
 }
 
-// hold stops the first buyer of the first process that reaches the failpoint. It fails if no buyer reaches the
-// failpoint within a buyer's wait.
+// hold stops the first buyer of the first process that reaches the failpoint. It returns an error if none
+// reaches it within a buyer's maximum wait.
 func (r *RunningRush) hold(ctx context.Context, at failpoint.Point) (inside int, err error) {
 	r.mu.Lock()
 	r.waiting = true
@@ -164,7 +165,8 @@ func (r *RunningRush) others(ctx context.Context, shortest, longest time.Duratio
 
 func (r *RunningRush) process() Process { return rushProcess{r.First, r.tally} }
 
-// A rushProcess is the first process. StartAgain removes the buyers of the killed process from the tally.
+// A rushProcess is the first process. Its method StartAgain removes the buyers of the killed process from the
+// tally.
 type rushProcess struct {
 	ToldProcess
 	tally *tally

@@ -11,10 +11,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// serverHang stops the lock servers with SIGSTOP. Connections stay open, and requests stay in the kernel.
-// Buyers come and give up. Then the servers run on and execute these requests for clients that have gone.
+// serverHang stops the lock servers with SIGSTOP. Connections stay open, and requests wait in the kernel. Buyers
+// come and give up. Then the servers continue and execute these requests, although the clients have given up.
 //
-// If the strategy needs no lock server, the database hangs, and one buyer is inside its COMMIT then.
+// If the strategy needs no lock server, the fault stops the database instead, while one buyer is inside its COMMIT.
 func serverHang() Fault {
 	return Fault{
 		Name: "server-hang", About: "the lock servers, or the database if there are none, hang (SIGSTOP) until buyers give up, then execute their requests",
@@ -30,7 +30,7 @@ type freezer interface {
 func hang(ctx context.Context, t *Testbed) (string, error) {
 	var servers []freezer
 	for _, server := range t.lockServers() {
-		servers = append(servers, server.Restartable.(freezer)) // each is a process
+		servers = append(servers, server.Restartable.(freezer)) // faults start each server as a process, which can be stopped
 	}
 	inside := ""
 	if len(servers) == 0 {
@@ -52,7 +52,7 @@ func hang(ctx context.Context, t *Testbed) (string, error) {
 		return "", err
 	}
 	t.injected("SIGSTOP of %s", audit.Count(len(servers), "server"))
-	if err := t.release(); err != nil { // the COMMIT is sent to a database that hangs
+	if err := t.release(); err != nil { // the buyer then sends its COMMIT to a database that does not answer
 		return "", err
 	}
 	came := make([]string, 4)

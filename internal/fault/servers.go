@@ -18,17 +18,17 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Servers are real servers that the faults may kill, restart and disturb. Cells that are played at the same
-// time use separate Servers.
+// Servers are real servers that the faults may kill, restart and disturb. Each cell (one strategy under one
+// fault) that runs at the same time as another has Servers of its own.
 type Servers struct {
 	sqlServer
 	redisServers
 	nodes     []*redisNode            // Redlock nodes
-	ensembles localserver.LockServers // ZooKeeper and etcd, of three members each; empty before the first Pair that needs them
+	ensembles localserver.LockServers // ZooKeeper and etcd, of three members each; empty until a Pair needs them
 }
 
-// A sqlServer is the database. It knows which server is the current one, and which proxies are in
-// front of it.
+// A sqlServer is the database. It knows which server currently is the database, and which proxies are in front
+// of it.
 type sqlServer struct {
 	Auditor rush.Database // reads the stock and the records
 
@@ -36,7 +36,7 @@ type sqlServer struct {
 	engine  *engine.Engine // this process's own connections
 	wait    time.Duration  // maximum wait of this process's own buyers
 	pooling pooling
-	commits *testbed.CommitProxy // nil until a play needs it
+	commits *testbed.CommitProxy // nil until a fault needs it
 	front   []string             // host:port that the shops' links lead to instead of db; see the function behind
 }
 
@@ -51,8 +51,8 @@ type redisServers struct {
 	redises *redisGroup   // lock servers, if Redis is several servers
 }
 
-// StartServers starts the database server that localDB names and the lock servers for needs. Redis has the
-// topology localRedis, and Redlock has redlockNodes nodes. Call Close afterwards, even after an error.
+// StartServers starts a database server of the kind `localDB` and the lock servers for `needs`. Redis has the
+// topology `localRedis`, and Redlock has `redlockNodes` nodes. Call Close afterwards, even after an error.
 func StartServers(ctx context.Context, localDB, localRedis string, redlockNodes int, wait time.Duration, needs []lockstrategy.Need) (*Servers, error) {
 	s := &Servers{sqlServer: sqlServer{wait: wait}}
 	database, err := localserver.DatabaseNamed(localDB)
@@ -117,12 +117,12 @@ func (s *Servers) startLockServers(redis localserver.RedisServer, redlockNodes i
 	return nil
 }
 
-// startReplica starts the replica for a manual failover, unless it already runs.
+// startReplica starts the replica for a failover by hand, unless the replica already runs.
 func (s *redisServers) startReplica() (err error) {
 	if s.replica != nil {
 		return nil
 	}
-	if s.group == nil { // a Standby has no group yet
+	if s.group == nil { // a Standby, the replica of a running rush, has no group yet
 		if s.group, err = localserver.NewGroup(); err != nil {
 			return err
 		}
@@ -160,10 +160,11 @@ func (s *Servers) Close() error {
 	return errors.Join(errs...)
 }
 
-// A Pair is two shops on the same servers. It serves one play after another.
+// A Pair is two shops on the same servers. One Pair serves several fault injections, one after another.
 type Pair struct{ A, B *CellShop }
 
-// startEnsembles starts the ensembles for the needs, unless they run or are not installed.
+// startEnsembles starts those of the needed ensembles that do not run yet. It skips an ensemble that is not
+// installed.
 func (s *Servers) startEnsembles(needs []lockstrategy.Need) (err error) {
 	for _, need := range needs {
 		switch {
@@ -200,8 +201,8 @@ func (s *Servers) StartPair(ctx context.Context, launch Launch, times Times, nee
 	return p, nil
 }
 
-// Restart ends a shop with SIGKILL and starts another in its place. After an error the caller may stop the
-// returned shop, and do nothing else with it.
+// Restart ends a shop with SIGKILL and starts another in its place. After an error, the only permitted use of
+// the returned shop is to stop it.
 func (s *Servers) Restart(ctx context.Context, shop *CellShop, launch Launch, times Times, needs []lockstrategy.Need) (*CellShop, error) {
 	shop.stop()
 	next, err := s.startShop(ctx, shop.number, launch, times, needs)
@@ -211,13 +212,13 @@ func (s *Servers) Restart(ctx context.Context, shop *CellShop, launch Launch, ti
 	return next, nil
 }
 
-// RecordTo sends the shops' history to a log from now on. A nil log drops it.
+// RecordTo sends the shops' history to a log from now on. With a nil log, the history is dropped.
 func (p Pair) RecordTo(log *history.Log) {
 	p.A.recordTo(log)
 	p.B.recordTo(log)
 }
 
-// Stop kills the shops. The play must be over and its answers complete.
+// Stop kills the shops. Call it only after all answers have arrived.
 func (p Pair) Stop() {
 	for _, shop := range []*CellShop{p.A, p.B} {
 		if shop != nil {

@@ -14,23 +14,24 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// A Launch makes the command of a shop. The shop takes its servers from its environment, has
-// failpoints, and writes its address and then its history to stdout.
+// A Launch makes the command that starts a shop. The shop takes the addresses of its servers from its
+// environment and has failpoints. It writes its own address and then its history to stdout.
 type Launch func(Times) *exec.Cmd
 
-// OwnShop is a Launch of this program as a shop.
+// OwnShop is a Launch that runs this program as the shop.
 func OwnShop(times Times) *exec.Cmd {
 	return testbed.Command{LogLevel: "error", Wait: times.Wait, Lease: times.Lease, Conns: times.Conns, Failpoints: true}.At("127.0.0.1:0")
 }
 
-// A CellShop is one shop process of a cell. Faults can stop its buyers, and its history is recorded.
+// A CellShop is one of the two shop processes that a fault disturbs. Faults can stop its buyers, and its
+// history is recorded.
 type CellShop struct {
 	*testbed.ShopProcess
 	number   int           // process index: A is 0, B is 1
 	database testbed.Links // nil if the shop connects to the database directly; see the function behind
 
 	mu  sync.Mutex
-	log *history.Log // history of the current play; nil between plays
+	log *history.Log // history of the current injection; nil between injections
 }
 
 func (s *Servers) startShop(ctx context.Context, number int, launch Launch, times Times, needs []lockstrategy.Need) (_ *CellShop, err error) {
@@ -58,8 +59,8 @@ func (s *Servers) startShop(ctx context.Context, number int, launch Launch, time
 	return shop, nil
 }
 
-// lockServers returns the servers of a shop: only those that the strategy needs, so that the slow disk of
-// another server cannot delay the shop. If ensembles is true, ZooKeeper and etcd have several members.
+// lockServers returns the servers of a shop. It leaves out those that the strategy does not need, so that
+// their disks cannot slow the shop down. If `ensembles` is true, ZooKeeper and etcd have several members.
 func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine.Config, []engine.LockServer) {
 	var names []string
 	for _, need := range needs {
@@ -71,8 +72,8 @@ func (s *Servers) lockServers(needs []lockstrategy.Need, ensembles bool) (engine
 	return engine.At(s.locks.Only(names...))
 }
 
-// urlFor returns the database URL for a shop. If s.front is set, the URL leads through new links of
-// the shop.
+// urlFor returns the database URL for a shop. If s.front is set, the URL leads through new links of the shop:
+// proxies that a fault can cut.
 func (s *sqlServer) urlFor(h *CellShop) (string, error) {
 	if s.front == nil {
 		return s.db.URL(), nil
@@ -95,7 +96,7 @@ func (h *CellShop) redis() testbed.Links { return h.Links.Of(string(lockstrategy
 
 func (h *CellShop) nodes() testbed.Links { return h.Links.Of(string(lockstrategy.NeedsRedlock)) }
 
-// record adds a line of the shop's history to the log of the current play.
+// record adds a line of the shop's history to the log.
 func (h *CellShop) record(line []byte) {
 	var e history.Event
 	h.mu.Lock()

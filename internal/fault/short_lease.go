@@ -13,12 +13,12 @@ import (
 
 const (
 	tinyLease = 100 * time.Millisecond
-	slowness  = 40 * time.Millisecond // delay in each direction, give or take a third
+	slowness  = 40 * time.Millisecond // delay in each direction, plus or minus a third
 )
 
-// shortLease gives the shops a lease that is hardly longer than a round trip. A watchdog renews it
-// too late. The holder is between its read and its write. It must notice that its lock is gone, and
-// write nothing.
+// shortLease gives the shops a lease that is hardly longer than a round trip, so a watchdog renews it too
+// late. The holder, a buyer that the fault stops, is between its read and its write. It must notice that its
+// lock is gone, and write nothing.
 //
 // Source: Redisson documentation, Config.lockWatchdogTimeout.
 func shortLease() Fault {
@@ -31,7 +31,7 @@ func shortLease() Fault {
 
 func loseLease(ctx context.Context, t *Testbed) (string, error) {
 	usual := t.Times
-	t.afterwards(func(ctx context.Context) error { // the shops' last buyers, after the fault, have the usual lease
+	t.afterwards(func(ctx context.Context) error { // the buyers after the fault have the usual lease
 		t.buyers.wait()
 		t.Times = usual
 		return t.anew(ctx)
@@ -66,8 +66,8 @@ func loseLease(ctx context.Context, t *Testbed) (string, error) {
 	return leaseTooShort(took, held, t.buyers.answers())
 }
 
-// leaseTooShort proves that the network was slow and that the holder was stopped for longer than a lease. It
-// says how many buyers noticed that they had lost their lock.
+// leaseTooShort proves that the network was slow and that the holder was stopped for longer than a lease. The
+// proof says how many buyers noticed that they had lost their lock.
 func leaseTooShort(quickest, held time.Duration, answers []buyers.Answer) (proof string, _ error) {
 	if quickest < slowness || held < tinyLease {
 		return "", missed("Redis answered within %s, and the holder stood for %s: a lease is %s", quickest, held, tinyLease)

@@ -14,11 +14,11 @@ import (
 	"github.com/oversell/oversell/internal/fault/failpoint"
 )
 
-// slotMigration moves the slots of the product's keys to another primary while the holder is stopped at its
-// COMMIT. It moves the keys first, so that the old primary answers ASK, and then the slots, so that it answers
-// MOVED (Redis cluster specification, "Cluster live reconfiguration"). A key keeps its remaining time to live.
-// The lease must not end meanwhile. Otherwise its end, and not the fault, would let another buyer in. A lock
-// that is renewed every third of its lease is renewed after the migration, too.
+// slotMigration moves the slots of the product's keys to another primary while the lock holder is stopped at
+// its COMMIT. It moves the keys first, so that the old primary answers ASK, and then the slots, so that it
+// answers MOVED (Redis cluster specification, "Cluster live reconfiguration"). A key keeps its remaining time
+// to live. The lease must not end meanwhile, since another buyer could then get in without the fault. A lock
+// that is renewed every third of its lease is also renewed after the migration.
 func slotMigration() Fault {
 	return Fault{
 		Name: "slot-migration", About: "the hash slot of a held lock moves to another node of the Redis cluster", OnRedis: topology.Cluster,
@@ -43,7 +43,7 @@ func slotMigration() Fault {
 			}
 			t.injected("the keys have moved, the slot has not")
 			t.buyers.send(ctx, t.B, "next-asked")
-			pauseFor(ctx, 250*time.Millisecond) // time for the buyer to wait for the lock and to be redirected
+			pauseFor(ctx, 250*time.Millisecond) // lets the buyer wait for the lock and be redirected
 			if err := m.slots(ctx, g); err != nil {
 				return "", err
 			}
@@ -73,7 +73,7 @@ func movedTo(before, left, there map[string]string) (proof string, _ error) {
 		if _, still := left[key]; still {
 			return "", missed("the old node still has %s", key)
 		}
-		if _, has := there[key]; has { // other keys on the new node come from other buyers
+		if _, has := there[key]; has { // skip other keys on the new node: they come from other buyers
 			moved++
 		}
 	}
@@ -137,8 +137,8 @@ func (m *migration) close() {
 	_ = m.next.Close()
 }
 
-// keys moves all keys of each slot at once, with their times to live. Redis refuses a script for a moment,
-// while its keys are on two nodes. New keys are created on the new node.
+// keys moves all keys of each slot at once, with their times to live. While the keys of a script are on two
+// nodes, Redis refuses it for a moment. New keys are created on the new node.
 func (m *migration) keys(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(m.to.Addr)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// slowSection keeps the holder between its read and its write for longer than its lease, while the process
-// runs on. A watchdog may renew the lease, or the strategy may end the section when the lease ends.
+// slowSection keeps the holder, a buyer with the lock, between its read and its write for longer than its lease.
+// The process keeps running, so a watchdog may renew the lease, or the strategy may end the section with the lease.
 func slowSection() Fault {
 	return Fault{
 		Name: "slow-section", About: "the critical section outlasts the lease while the process runs on", Stock: stock,
@@ -19,9 +19,9 @@ func slowSection() Fault {
 	}
 }
 
-// outlastLease also stops a second buyer, for less than that buyer's lease. Meanwhile the holder releases
-// the lock, and a third buyer tries to get it. A release that does not check the lock's owner lets the third
-// buyer in.
+// outlastLease also stops a second buyer, for less than that buyer's lease. Meanwhile the holder releases the
+// lock, and a third buyer tries to get it. A faulty release that does not check the lock's owner frees the
+// second buyer's lock and lets the third buyer in.
 func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {
 		return "", err

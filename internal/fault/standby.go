@@ -7,11 +7,11 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A Standby is a replica of the engine's Redis, to which redis-failover fails over in a running
-// rush. It starts when it is needed.
+// A Standby is a replica of the engine's Redis. In a running rush, the fault redis-failover promotes it. It
+// starts when it is needed.
 type Standby struct{ redisServers }
 
-// NewStandby returns a standby of the engine's Redis. It is not started.
+// NewStandby returns a standby of the engine's Redis, and does not start it yet.
 func NewStandby(e *engine.Engine) *Standby {
 	s := &Standby{}
 	if own, ok := ownRedis(e).(*localserver.Redis); ok {
@@ -20,8 +20,8 @@ func NewStandby(e *engine.Engine) *Standby {
 	return s
 }
 
-// Ready returns when the replica has the data of Redis. A rush calls it before the buyers come. A
-// replica that copies the data during a rush may copy a held lock, and be promoted before it learns of the release.
+// Ready returns when the replica has the data of Redis. A rush calls it before the buyers come. If the replica
+// copied the data during a rush, it might copy a held lock and be promoted before it learns of the release.
 func (s *Standby) Ready(ctx context.Context) error { return s.replicate(ctx) }
 
 // Close ends the replica.

@@ -13,9 +13,10 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// successiveFailures takes away the shops' connections, then the lock servers with what Redis has in memory,
-// then the database. Buyers come during each failure. Both shops must sell again before the next one. No buyer
-// holds a lock when a failure begins, so no failure breaks a lock: only a shop that recovers once breaks.
+// successiveFailures breaks three things in turn: the shops' connections, the lock servers with what Redis has
+// in memory, and the database. Buyers come during each failure. Both shops must sell again before the next
+// one. No buyer holds a lock when a failure begins, so no failure breaks a lock. The fault finds shops that
+// recover only once.
 func successiveFailures() Fault {
 	return Fault{
 		Name: "successive-failures", About: "connections are cut, lock servers restart, the database is killed, each after a recovery",
@@ -42,7 +43,7 @@ func failAgain(ctx context.Context, t *Testbed) (string, error) {
 			for k := range buyersDuring {
 				t.buyers.send(ctx, t.shops()[k%2], fmt.Sprint(during, k))
 			}
-			pauseFor(ctx, t.Times.within()/2) // time for the buyers to meet the failure
+			pauseFor(ctx, t.Times.within()/2) // lets the buyers run into the failure
 			sold = t.soldTo(during)
 			return ctx.Err()
 		})

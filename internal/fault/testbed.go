@@ -25,8 +25,8 @@ type Subject struct {
 	Needs []lockstrategy.Need
 }
 
-// A Testbed is a cell of verify: one strategy, one product and two shops on the same servers. The holder buys
-// at A, other buyers buy at B. A Testbed serves one Play.
+// A Testbed is a cell of `shop verify`: one strategy, one product and two shops on the same servers. The
+// holder, which the fault stops, buys at shop A; other buyers buy at B. A Testbed serves one call of Play.
 //
 //	open: restock, send a buyer to each shop
 //	inject: stop a holder at A, cause the damage, send other buyers to B, let the holder go on
@@ -49,23 +49,24 @@ type Testbed struct {
 	repairs
 }
 
-// Facts are the results of a play.
+// Facts are the results of one call of Play.
 type Facts struct {
 	Proof   string
 	Missed  string              // why the fault did not take effect; "" if it did
 	Answers []buyers.Answer     // final answers of all buyers
-	Last    []buyers.Answer     // answers of the last burst, after the repair
+	Last    []buyers.Answer     // answers of the last bursts, after the repair
 	Visits  []buyers.Answer     // all answers, if buyers asked more than once; otherwise nil
 	Orders  rush.RepeatedOrders // orders that were repeated with their Idempotency-Key
 	Stalled string              // why no buyer was served; "" if buyers were served
 	Times   Times
-	// Kept is how long a lock may still block the buyers of Last although the shop works.
+	// Kept is how long a lock may still block the buyers of Last although the shop works correctly.
 	Kept time.Duration
-	// Starved are the delays of this process during the play.
+	// Starved are the times at which the machine delayed this process during Play.
 	Starved pulse.Delays
 }
 
-// Play opens the testbed, injects the fault and finishes. An error comes from the harness.
+// Play opens the testbed, injects the fault and finishes. Its error means that the test itself failed, not the
+// shop.
 func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()
@@ -88,8 +89,8 @@ func (t *Testbed) Play(ctx context.Context, f Fault) (facts Facts, err error) {
 	return facts, nil
 }
 
-// injected stores the error of an injection, or returns it if it comes from the harness. starved is the text of
-// pulse.Delays.Mostly for the injection. If it is not "", stalled buyers prove nothing.
+// injected stores the error of an injection in the facts, or returns it if the test itself failed. If
+// `starved`, a text about delays of this machine, is not "", shops that served no buyer prove nothing.
 func (f *Facts) injected(err error, starved string) error {
 	var stalled *stalledError
 	switch {
@@ -105,8 +106,8 @@ func (f *Facts) injected(err error, starved string) error {
 	return nil
 }
 
-// open restocks the product and lets a buyer of each shop buy one unit, so that caches and counters
-// are filled before a buyer is stopped.
+// open restocks the product and lets a buyer of each shop buy one unit, so that caches and counters are filled
+// before the fault stops a buyer.
 func open(ctx context.Context, t *Testbed) error {
 	shelf := rush.Target{BaseURL: t.A.URL()}
 	if err := shelf.Restock(ctx, t.Product, t.Stock); err != nil {
@@ -170,8 +171,8 @@ type cellProcess struct {
 	t *Testbed
 }
 
-// Kill first waits for an answer to the holder. Nothing is committed yet, so an answer at this time
-// acknowledges a sale too early.
+// Kill first waits a moment for an answer to the holder, whose sale is not committed yet. An answer at this
+// time acknowledges a sale too early.
 func (p cellProcess) Kill() error {
 	seen(context.Background(), p.t, 100*time.Millisecond, holder, history.Answered)
 	return p.CellShop.Kill()
@@ -181,7 +182,7 @@ func (p cellProcess) StartAgain(ctx context.Context) error { return p.t.startAga
 
 func (t *Testbed) shops() []*CellShop { return []*CellShop{t.A, t.B} }
 
-// anew restarts both shops, each at its own node and behind its own links.
+// anew restarts both shops. Each connects to its own database node first, through links of its own.
 func (t *Testbed) anew(ctx context.Context) error {
 	return errors.Join(t.startAgain(ctx, &t.A), t.startAgain(ctx, &t.B))
 }
@@ -196,7 +197,7 @@ func (t *Testbed) startAgain(ctx context.Context, shop **CellShop) error {
 	return nil
 }
 
-// stalledError says what no buyer could do under the fault.
+// A stalledError says what no buyer could do because of the fault.
 type stalledError struct{ what string }
 
 func (e *stalledError) Error() string { return e.what }

@@ -62,7 +62,7 @@ func (z *zookeeperSessions) holder(_ context.Context, product string) (place, er
 	return first, nil
 }
 
-// revoke takes the session over on a connection of its own and closes the session.
+// revoke connects to the session from another connection and closes the session.
 func (z *zookeeperSessions) revoke(_ context.Context, p place) error {
 	conn, timeout, err := z.takeOver(p.owner)
 	if err != nil {
@@ -92,8 +92,8 @@ func (z *zookeeperSessions) gone(_ context.Context, p place) (bool, error) {
 	return !there && timeout == 0, conn.Close()
 }
 
-// takeOver connects to a session of another connection. It returns the time-out that the server
-// grants, or 0 if the session does not exist. The client library has no call for it.
+// takeOver connects to a session that another connection has opened. It returns the time-out that the server
+// grants, or 0 if the session does not exist. The client library has no call for this.
 func (z *zookeeperSessions) takeOver(session int64) (_ net.Conn, timeout int32, err error) {
 	conn, err := net.DialTimeout("tcp", z.addr, 10*time.Second)
 	if err != nil {
@@ -144,9 +144,9 @@ func reply(from io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// sessionPassword returns the password that a server gives a session: 16 bytes of java.util.Random,
-// seeded with the session and a constant in every ZooKeeper (ZooKeeperServer.generatePasswd, 3.4 to
-// 3.9).
+// sessionPassword returns the password that a server gives a session: 16 bytes of java.util.Random, whose seed
+// is the session combined with a constant that is the same in every ZooKeeper (ZooKeeperServer.generatePasswd,
+// 3.4 to 3.9).
 func sessionPassword(session int64) []byte {
 	const superSecret, multiplier, mask = 0xB3415C00, 0x5DEECE66D, 1<<48 - 1
 	seed := (uint64(session^superSecret) ^ multiplier) & mask

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlconn"
 )
 
-// Connector adds the failpoints to the connector of the buyers' connection pool.
+// Connector wraps the connector of the connection pool, so that failpoints can stop the buyers that use the pool.
 func (s *Set) Connector(c driver.Connector) driver.Connector { return connector{c, s} }
 
 type connector struct {
@@ -32,22 +32,21 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
 }
 
-// filled adds optional methods of a driver connection. They behave as database/sql does for a driver without
-// them.
+// filled implements the optional methods of a driver connection. They do what database/sql does if a driver
+// does not have them.
 type filled struct{ sqlconn.Plain }
 
 func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }
 func (filled) ResetSession(context.Context) error       { return nil }
 func (filled) IsValid() bool                            { return true }
 
-// conn stops a buyer after it reads the product and before it inserts its record.
+// conn can stop a buyer at two places: after it reads the product, and before it inserts its record.
 type conn struct {
 	sqlconn.Conn
 	set *Set
 
-	// lazy means that the driver reads a row only when database/sql asks for it, after the query has returned.
-	// The buyer then stops where its transaction begins: after a read outside the transaction, or before a read
-	// inside it.
+	// lazy means that the driver reads a row only when database/sql asks for it, after the query has returned. Then
+	// the buyer stops where its transaction begins. Its read of the product comes before that or after it.
 	lazy bool
 }
 
@@ -58,7 +57,7 @@ func (c conn) Close() error {
 }
 
 func (c conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if records(query) { // INSERT ... RETURNING
+	if records(query) { // INSERT ... RETURNING is a query, since it returns rows
 		c.set.reached(ctx, Read)
 	}
 	rows, err := c.Conn.QueryContext(ctx, query, args)

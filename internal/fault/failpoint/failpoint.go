@@ -9,16 +9,16 @@
 //
 // Where a buyer stops depends on the kind of strategy:
 //
-//   - a lock around the critical section, and SQL that reads before it writes: the read of
-//     the product's row, or the COMMIT;
-//   - a counter in Redis (redis-decr): the INSERT of the record, or the COMMIT;
-//   - an order that another goroutine writes (redis-lua): the moment of its admission.
+//   - a lock around the critical section, and SQL that reads before it writes: after the read of
+//     the product's row, or before the COMMIT;
+//   - a counter in Redis (`redis-decr`): before the INSERT of the record, or before the COMMIT;
+//   - an order that another goroutine writes (`redis-lua`): when the strategy has accepted the order.
 //
 // The protocol is line-based. The parent process sends commands to one pipe and reads events from
 // the other.
 //
-//	in:  hold PURCHASER POINT | go PURCHASER, with * for the first buyer that reaches the point
-//	     clock OFFSET, such as 3s: how far the strategies' clock is ahead | pool
+//	in:  hold PURCHASER POINT | go PURCHASER, where PURCHASER * is the first buyer that reaches the point
+//	     clock OFFSET, such as 3s: moves the clock of the strategies | pool: asks for the maximum of connections
 //	out: {"kind":"holding","purchaser":...}, and every other event of the history
 package failpoint
 
@@ -45,11 +45,11 @@ const (
 	// comes first. The buyer has decided but has not written. On SQLite it is where the transaction
 	// that writes begins.
 	Read Point = "read"
-	// Commit is inside the driver, when COMMIT is about to be sent. The shop checks neither a
-	// context nor the clock after this point, so no lease and no watchdog can notice the pause.
+	// Commit is inside the driver, when COMMIT is about to be sent. After this point the shop checks neither a
+	// context nor the clock, so neither a lease nor its watchdog can stop the COMMIT.
 	Commit Point = "commit"
-	// Release is where a strategy with a lock gives it back. The buyer's COMMIT was answered, unless the
-	// COMMIT itself gives the lock back.
+	// Release is where a strategy gives its lock back. The database has answered the buyer's COMMIT by then,
+	// unless the COMMIT itself releases the lock.
 	Release Point = "release"
 )
 
@@ -66,7 +66,7 @@ type Set struct {
 	conns, mostConns int64 // connections of the buyers' pool: now, and their maximum so far
 }
 
-// hold is one buyer that is stopped, or will be.
+// hold is one buyer that is stopped, or that will stop when it reaches the point.
 type hold struct {
 	at       Point
 	reported bool
@@ -86,10 +86,10 @@ func (s *Set) Record(e history.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.out.Write(append(line, '\n')) // a write fails only when the shop is about to be ended
+	_, _ = s.out.Write(append(line, '\n')) // a write fails only when the shop is about to be killed
 }
 
-// Obey reads commands until r ends.
+// Obey reads commands and executes them until r ends.
 func (s *Set) Obey(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -118,7 +118,7 @@ func (s *Set) connected(more int64) {
 	s.mostConns = max(s.mostConns, s.conns)
 }
 
-// Now returns the time for strategies: this machine's, unless the command "clock" has moved it. The
+// Now returns the time for strategies: this machine's time plus the offset of the last command "clock". The
 // history keeps this machine's time, since it compares processes.
 func (s *Set) Now() time.Time {
 	s.mu.Lock()
@@ -154,7 +154,7 @@ func (s *Set) release(purchaser string) {
 	}
 }
 
-// reached stops the buyer of ctx if a command asks for that at this point. It stops each buyer only once.
+// reached stops the buyer of ctx here if a hold command named it and this point. It stops each buyer only once.
 func (s *Set) reached(ctx context.Context, at Point) {
 	o, ok := ctx.Value(orderKey{}).(purchase.Order)
 	if !ok {
@@ -173,12 +173,12 @@ func (s *Set) reached(ctx context.Context, at Point) {
 	h.reported = true
 	s.mu.Unlock()
 	s.Record(history.Event{Kind: history.Holding, At: time.Now(), Product: o.Product, Purchaser: o.Purchaser, Outcome: string(at)})
-	<-h.goOn // even if the context has ended: a stopped process does not check its context either
+	<-h.goOn // an ended context does not end the wait: a real stopped process would not check its context either
 	s.Record(history.Event{Kind: history.Resumed, At: time.Now(), Product: o.Product, Purchaser: o.Purchaser})
 }
 
-// Admitted is called when a strategy has taken a buyer's order and another goroutine will write it. Such an
-// order reaches both points here.
+// Admitted is called when a strategy has accepted a buyer's order and another goroutine will write it. For
+// such an order this call is both points, Read and Commit.
 func (s *Set) Admitted(ctx context.Context) {
 	s.reached(ctx, Read)
 	s.reached(ctx, Commit)
@@ -189,7 +189,7 @@ func (s *Set) Releasing(ctx context.Context) { s.reached(ctx, Release) }
 
 type orderKey struct{}
 
-// named puts the order into the context, so that the driver knows which buyer sent a statement.
+// named puts each order into its context, so that the driver knows which buyer sent a statement.
 type named struct{ purchase.Strategy }
 
 // Named wraps a strategy, so that the failpoints know its buyers.

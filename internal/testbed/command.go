@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A Command is the command line of `shop serve`. A zero field omits its flag. The sold-out check and admission
-// control are off by default, since strategies are judged without them.
+// A Command is the command line of `shop serve`. A zero field omits its flag. Tests judge a strategy without
+// the sold-out check and admission control, so both are off by default.
 type Command struct {
 	LogLevel string
 
 	Wait, Lease, Poll time.Duration
 	Conns             int // database connections
 	MaxInflight       int
-	Replicas          int // --redis-wait
+	Replicas          int // value of --redis-wait: replicas that must confirm a lock
 	SoldOutCheck      bool
 	Admission         bool
-	Failpoints        bool // accept commands and write a history; see internal/fault/failpoint
+	Failpoints        bool // accept commands that stop a buyer, and write a history of events
 }
 
-// At returns the command that serves at addr. It inherits the standard error of this process.
+// At returns the command that serves at addr. The child writes its standard error to that of this process.
 func (c Command) At(addr string) *exec.Cmd {
 	program, err := os.Executable()
 	if err != nil {

@@ -94,7 +94,7 @@ func (p *CommitProxy) pass(client net.Conn, address string) {
 	})
 }
 
-// take reports whether an answer must be dropped, and counts it.
+// take reports whether the answer to a COMMIT must be dropped, and counts the dropped answer.
 func (p *CommitProxy) take() bool {
 	for n := p.armed.Load(); n > 0; n = p.armed.Load() {
 		if p.armed.CompareAndSwap(n, n-1) {
@@ -105,7 +105,7 @@ func (p *CommitProxy) take() bool {
 	return false
 }
 
-// keep registers connections or listeners for Close. It reports whether the proxy is still open.
+// keep registers connections or listeners, so that Close closes them. It reports whether the proxy is still open.
 func (p *CommitProxy) keep(all ...io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *CommitProxy) forget(all ...io.Closer) {
 	}
 }
 
-// copyFrames copies each read from one end to the other until pass returns false or an end closes.
+// copyFrames copies each read from one end to the other, until the function `pass` returns false or an end closes.
 func copyFrames(to io.Writer, from io.Reader, pass func(frame []byte) bool) {
 	buffer := make([]byte, 64<<10)
 	for {

@@ -22,13 +22,13 @@ import (
 // them to another server. It uses Toxiproxy as a library.
 type Link struct {
 	Addr   string // address for clients, host:port
-	Need   string // the need that the server meets; "" except for lock servers
+	Need   string // the kind of lock server, such as "redis"; "" for other servers
 	Server string // address of the server, host:port
 	proxy  *toxiproxy.Proxy
 }
 
-// probes contains, by need, a request that a server answers at once. All other lock servers are Redis, and
-// get a PING in RESP, since the Redis of the embedded engine accepts no inline PING.
+// probes contains a request that a lock server answers at once, by the kind of server. Kinds that are not
+// listed are Redis, and get a PING in RESP: the Redis of the embedded engine accepts no inline PING.
 var probes = map[string]string{
 	"zookeeper": "ruok",
 	"etcd":      "GET /health HTTP/1.0\r\n\r\n",
@@ -54,7 +54,7 @@ func NewLink(server string) (*Link, error) {
 // Cut closes the connections and refuses new ones.
 func (l *Link) Cut() { l.proxy.Stop() }
 
-// Mend undoes Cut.
+// Mend undoes Cut: the link accepts connections again.
 func (l *Link) Mend() error {
 	err := l.proxy.Start()
 	// Another process that looks for a free port may use the link's port for a moment.
@@ -68,7 +68,7 @@ func (l *Link) Mend() error {
 	return err
 }
 
-// Redirect closes the connections and leads new ones to another server.
+// Redirect closes the connections. New connections go to another server.
 func (l *Link) Redirect(server string) error {
 	l.proxy.Stop()
 	l.proxy.Upstream = server

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/engine"
 )
 
-// Links are the links of one process to its lock servers, one for each server.
+// Links are proxies between one process and its lock servers, one for each server.
 type Links []*Link
 
 // NewLinks starts a link in front of each server. Cut stops them.
@@ -28,7 +28,7 @@ func NewLinks(servers []engine.LockServer) (all Links, _ error) {
 	return all, nil
 }
 
-// Of returns the links to the servers that meet a need, such as deps.Redis.
+// Of returns the links to servers of one kind, such as deps.Redis.
 func (ls Links) Of(need string) (some Links) {
 	for _, l := range ls {
 		if l.Need == need {
@@ -38,8 +38,8 @@ func (ls Links) Of(need string) (some Links) {
 	return some
 }
 
-// Lead returns the configuration that opens the same servers through the links. The nodes of
-// a Redis Cluster announce their own addresses, so the Redis client uses detours.
+// Lead returns a configuration that opens the same servers, but through the links. The nodes of a Redis Cluster
+// announce their own addresses, so the Redis client gets a map from these addresses to the links (Detours).
 func (ls Links) Lead(c engine.Config) engine.Config {
 	detours := engine.Detours{}
 	maps.Copy(detours, c.Detours)
@@ -56,7 +56,7 @@ func (ls Links) Lead(c engine.Config) engine.Config {
 	return c
 }
 
-// Cut closes the connections and refuses new ones, until Mend.
+// Cut closes the connections and refuses new ones, until Mend is called.
 func (ls Links) Cut() {
 	for _, l := range ls {
 		l.Cut()
@@ -66,18 +66,18 @@ func (ls Links) Cut() {
 // Mend undoes Cut.
 func (ls Links) Mend() error { return ls.each((*Link).Mend) }
 
-// Silence drops all traffic, until Heal.
+// Silence drops all traffic, until Heal is called.
 func (ls Links) Silence() error { return ls.each((*Link).Silence) }
 
-// Mute drops all answers, until Heal.
+// Mute drops all answers, until Heal is called.
 func (ls Links) Mute() error { return ls.each((*Link).Mute) }
 
-// Delay delays each answer, until Heal.
+// Delay delays each answer, until Heal is called.
 func (ls Links) Delay(by, jitter time.Duration) error {
 	return ls.each(func(l *Link) error { return l.Delay(by, jitter) })
 }
 
-// Heal undoes Silence and Delay.
+// Heal undoes Silence, Mute and Delay.
 func (ls Links) Heal(ctx context.Context) {
 	for _, l := range ls {
 		l.Heal(ctx)
@@ -110,7 +110,7 @@ func (ls Links) Answering(timeout time.Duration) int {
 	return int(n.Load())
 }
 
-// Quickest returns the shortest round trip.
+// Quickest returns the shortest round trip over all links.
 func (ls Links) Quickest() (time.Duration, error) {
 	least := time.Hour
 	for _, l := range ls {

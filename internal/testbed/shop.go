@@ -1,5 +1,5 @@
 // Package testbed starts, stops, kills, freezes and restarts the shops under test. Each shop reaches its
-// servers through links. Package localserver starts the servers.
+// servers through links: proxies that can cut and delay connections. Package localserver starts the servers.
 package testbed
 
 import (
@@ -39,10 +39,10 @@ type ShopProcess struct {
 // anyPort is an address for a process that chooses its own port.
 const anyPort = "127.0.0.1:0"
 
-// StartShop starts a process of a group and returns when it serves. command returns its command line,
-// which must serve at addr. The URLs of its servers are in its environment, since they contain passwords
-// and other users can read a command line. If record is not nil, the process accepts the commands of
-// Tell. record then gets each further line of its output, in its own goroutine.
+// StartShop starts a process of a group and returns when it serves. `command` returns its command line, which
+// must serve at addr. The environment contains the URLs of the servers, since other users can read a command
+// line and URLs contain passwords. If `record` is not nil, the process accepts the commands of Tell, and
+// StartShop passes each further line of its output to `record`, in another goroutine.
 func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config, command func(addr string) *exec.Cmd, record func(line []byte)) (*ShopProcess, error) {
 	s := &ShopProcess{group: g, servers: servers, command: command, record: record}
 	if err := s.Start(ctx); err != nil {
@@ -54,7 +54,7 @@ func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config,
 // Start starts the successor of an ended process, at a new address.
 func (s *ShopProcess) Start(ctx context.Context) error { return s.start(ctx, anyPort) }
 
-// StartAgain is Start at the last address, for clients that know only that address.
+// StartAgain is Start, but at the last address, for clients that know only that address.
 func (s *ShopProcess) StartAgain(ctx context.Context) error {
 	return s.start(ctx, strings.TrimPrefix(s.URL(), "http://"))
 }
@@ -81,13 +81,13 @@ func (s *ShopProcess) start(ctx context.Context, addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stdin != nil {
-		_ = s.stdin.Close() // pipe of the ended process
+		_ = s.stdin.Close() // the pipe to the ended process
 	}
 	s.process, s.url, s.stdin = process, url, stdin
 	return nil
 }
 
-// listen starts cmd and waits for the line with its address. Further lines go to record, unless it is nil.
+// listen starts cmd and waits for the line with its address. Further lines go to `record`, unless it is nil.
 func listen(ctx context.Context, g *localserver.Group, cmd *exec.Cmd, record func(line []byte)) (_ *localserver.Process, url string, _ error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *ShopProcess) URL() string {
 	return s.url
 }
 
-// current returns the present process, or the last one.
+// current returns the process that runs or, if none runs, the last one.
 func (s *ShopProcess) current() *localserver.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *ShopProcess) Freeze() error { return s.current().Freeze() }
 // Thaw lets a frozen process continue.
 func (s *ShopProcess) Thaw() error { return s.current().Thaw() }
 
-// Tell sends a command to the process. See internal/fault/failpoint.
+// Tell sends a command to the process. Package failpoint describes the commands, which stop buyers.
 func (s *ShopProcess) Tell(command string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *ShopProcess) Answers(ctx context.Context, timeout time.Duration) bool {
 	return isOK(ctx, s.URL()+"/healthz", timeout)
 }
 
-// Ready waits until the shop and its servers are ready. It reports false after the timeout.
+// Ready waits until the shop and its servers are ready. It returns false after the timeout.
 func (s *ShopProcess) Ready(ctx context.Context, timeout time.Duration) bool {
 	for deadline := time.Now().Add(timeout); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if isOK(ctx, s.URL()+"/readyz", 3*time.Second) {
@@ -207,7 +207,7 @@ func (s *ShopProcess) Ready(ctx context.Context, timeout time.Duration) bool {
 	return false
 }
 
-// isOK sends a request over a new connection.
+// isOK sends a request over a new connection and reports whether the answer is 200.
 func isOK(ctx context.Context, url string, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

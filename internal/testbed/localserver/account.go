@@ -45,7 +45,7 @@ func (a *account) write(file, text string) error {
 	return os.Chown(file, a.uid, a.gid)
 }
 
-// own makes the account the owner of a folder, and lets it pass through the group's folder.
+// own makes the account the owner of a folder, and allows other users to pass through the group's folder to it.
 func (a *account) own(g *Group, dir string) error {
 	if a == nil {
 		return nil

@@ -19,11 +19,11 @@ type Database interface {
 	Thaw() error
 }
 
-// A DatabaseServer is a kind of database that this package can start. Each has a file, and a line in
-// DatabaseServers.
+// A DatabaseServer is a kind of database that this package can start. Each kind has its own file, and a line
+// in the function DatabaseServers.
 type DatabaseServer struct {
 	Name     string // name for --local-db
-	Database string // name in the promises of the catalogue
+	Database string // name of the database in the catalogue of strategies
 	start    func(*Group) (Database, error)
 }
 

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// Etcd is a running member of an etcd cluster. Its Addr is a value for --etcd. After a kill and a
-// restart it still has its data. The leases of a cluster start again with their full time when it has
-// a new leader.
+// Etcd is a running member of an etcd cluster. Its Addr is a value for --etcd. After a kill and a restart the
+// member still has its data. When the cluster elects a new leader, each lease starts again with its full time.
 type Etcd struct{ Server }
 
-// URL returns the other form that --etcd accepts.
+// URL returns the address as a URL. The flag --etcd accepts both forms.
 func (e *Etcd) URL() string { return "http://" + e.Addr }
 
 // StartEtcd starts a cluster of one member that syncs its writes to the disk, which is etcd's default.
@@ -26,9 +25,9 @@ func StartEtcd(g *Group) (*Etcd, error) {
 	return all[0], nil
 }
 
-// StartEtcdCluster starts a cluster of Members, and returns when each of them has a leader. A follower
-// becomes a candidate after a second without its leader, which is etcd's default. It returns ErrMissing
-// as StartEtcd does.
+// StartEtcdCluster starts a cluster of three members, and returns when each of them has a leader. A follower
+// becomes a candidate after a second without its leader, which is etcd's default. StartEtcdCluster returns
+// ErrMissing if etcd is not installed.
 //
 // Source: etcd documentation, v3.4, "Clustering Guide", Static, and "Tuning".
 func StartEtcdCluster(g *Group) ([]*Etcd, error) { return startEtcds(g, Members) }

@@ -40,9 +40,9 @@ func (f folder) copyData(from folder) error {
 	return nil
 }
 
-// run runs a program as the user until it ends, and returns its output. An error contains the last
-// lines of its output. The program is a child of the group, like a server. Otherwise an installer
-// script would outlive a SIGKILL of this process, and create the folder again after the janitor removed it.
+// run runs a program as the user until the program ends, and returns its output. An error contains the last
+// lines of the output. The program is a child of the group, so a SIGKILL of this process ends it too.
+// Otherwise an installer script would create the folder again after the janitor process has removed it.
 func (f folder) run(g *Group, command ...string) (said string, err error) {
 	log, err := os.Create(f.file("run.log"))
 	if err != nil {

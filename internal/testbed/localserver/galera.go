@@ -28,9 +28,9 @@ type Galera struct {
 // 12.1.2, 2026). The time-outs are Galera's defaults: a node that is silent for 5 s is suspected, and
 // until then no commit succeeds (evs.suspect_timeout).
 //
-// One mariadbd creates the files. Each node starts with a copy of them, and with a file that says that
-// all nodes were in one cluster (gvwstate.dat, pc.recovery). No state is transferred and no node joins,
-// so the start takes 3 s instead of 10.
+// One mariadbd creates the files. Each node starts with a copy of them, and with a file which says that all
+// nodes were in one cluster (gvwstate.dat, pc.recovery). So no node must join and transfer the state, and the
+// start takes 3 s instead of 10.
 func StartGalera(g *Group) (*Galera, error) {
 	install, err := galeraPrograms()
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Galera) URL() string {
 	return "mysql://shop:" + c.password + "@" + strings.Join(hosts, ",") + "/shop"
 }
 
-// Nodes returns the members, in the order of the URL.
+// Nodes returns the nodes, in the order of the URL.
 func (c *Galera) Nodes() []*GaleraNode { return c.nodes }
 
 // Bootstrap restarts the cluster after all its nodes were killed. It starts the most advanced node
@@ -145,7 +145,7 @@ func (i galeraInstall) nodes() ([]*GaleraNode, error) {
 		starts.Go(func() error { return n.Server.Start() })
 	}
 	if err := starts.Wait(); err != nil {
-		for _, n := range nodes { // the start may be retried on other ports
+		for _, n := range nodes { // end the other nodes, since the caller may try again on other ports
 			if n.Process != nil {
 				err = errors.Join(err, n.Kill())
 			}

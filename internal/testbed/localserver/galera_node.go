@@ -58,8 +58,8 @@ func (i galeraInstall) command(n *GaleraNode, peers string) []string {
 	}
 }
 
-// Start restarts the node after a kill, with the data in its folder. It receives the missed
-// transactions if another node still has them (IST).
+// Start restarts the node after a kill, with the data in its folder. The node receives only the missed
+// transactions if another node still has them (Galera calls this IST).
 func (n *GaleraNode) Start() error {
 	at, err := n.recovered()
 	if err == nil {
@@ -88,7 +88,7 @@ func (n *GaleraNode) bootstrap(at position) error {
 	return n.startAs("--wsrep-new-cluster", "--wsrep-start-position="+at.String())
 }
 
-// forgetView removes the record of the other nodes. With the record, the node would wait for all other nodes.
+// forgetView removes the node's record of the other nodes. With this record, the node would wait for all of them.
 func (n *GaleraNode) forgetView() error {
 	if err := os.Remove(n.in.data("gvwstate.dat")); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -187,9 +187,9 @@ func (n *GaleraNode) Isolate(ctx context.Context, cut bool) error {
 	})
 }
 
-// Lag stops the node from applying transactions until the caller calls goOn, as a backup does (FLUSH
-// TABLES WITH READ LOCK). Clients of the node read its old state. A read that waits for the cluster
-// blocks. goOn may be called several times.
+// Lag stops the node from applying transactions until the caller calls `goOn`, as a backup does (FLUSH TABLES
+// WITH READ LOCK). Clients of the node read its old state. A read that waits for the commits of other nodes
+// blocks. `goOn` may be called several times.
 func (n *GaleraNode) Lag(ctx context.Context) (goOn func() error, _ error) {
 	db, err := sql.Open("mysql", "shop:"+n.password+"@tcp("+n.Addr+")/?timeout=1s")
 	if err != nil {

@@ -1,18 +1,17 @@
 // Package localserver starts real servers as child processes, for one command
 // or one test run: SQL databases, Redis, ZooKeeper and etcd.
 //
-// Each runs on a free loopback port with its data in one temporary folder, and
-// ends with the Group that started it. Even a SIGKILL of this process leaves
-// no server and no folder behind, only the templates of databases. A Group has
-// a janitor: a shell that reads the children's process groups from a pipe. When
-// the pipe breaks, it kills them and removes the folder.
+// Each server runs on a free loopback port with its data in one temporary folder, and ends with the Group that
+// started it. Even after a SIGKILL of this process, no server and no folder remains, except the templates of
+// databases in the cache folder. For this, a Group has a janitor: a shell that reads the children's process
+// groups from a pipe. When the pipe breaks, the janitor kills the children and removes the folder.
 //
 //	shop ----- pipe: "ended 42" --------> janitor (sh)
 //	 |  \     pipe: "started 42" ----->    | pipe broken: kill -9, rm -rf
 //	 |   mariadbd    |                     v
 //	 redis-server x 6                   the same children, the same folder
 //
-// It is not for servers that keep data: every Close deletes the data.
+// The package is not for servers that keep data: every Close deletes the data.
 package localserver
 
 import (
@@ -45,13 +44,13 @@ type Group struct {
 
 	mu            sync.Mutex
 	children      []*Process
-	reservedPorts []net.PacketConn // see freePort
+	reservedPorts []net.PacketConn // sockets that reserve the group's ports; see freePort
 }
 
-// janitorScript reads until end of file which process groups have started and ended. It does not kill an ended
-// group, whose id may belong to another process by now. $0 is the folder. A dying server may still write to it,
-// so the script tries to remove it for 10 s. The file postmaster.pid belongs to PostgreSQL; see
-// removeSharedMemory.
+// janitorScript reads until end of file which process groups have started and ended. Then it kills the groups that
+// have not ended; the id of an ended group may belong to another process by now. $0 is the folder. A dying server
+// may still write to the folder, so the script tries to remove it for 10 s. PostgreSQL's file postmaster.pid names
+// shared memory, which the script removes.
 const janitorScript = `
 groups=' '
 while read -r event group; do
@@ -70,15 +69,14 @@ while [ -e "$0" ] && [ $tries -lt 100 ]; do
 	tries=$((tries + 1))
 done`
 
-// registerScript registers a child with the janitor before the child becomes its program. If this
-// process registered it, a SIGKILL between fork and write would leave a child that the janitor does
-// not know.
+// registerScript registers a child with the janitor, and then becomes the child's program. If this process
+// registered the child instead, a SIGKILL between fork and write would leave a child unknown to the janitor.
 const registerScript = `echo "started $$" >&3 && exec "$@" 3>&-`
 
 // NewGroup creates the folder and starts the janitor. The caller must call Close.
 func NewGroup() (*Group, error) {
-	// The janitor starts first, so that the folder never exists without it. The name therefore does
-	// not come from os.MkdirTemp, which would create the folder.
+	// The janitor starts first, so that the folder never exists without it. os.MkdirTemp would create the
+	// folder too early, so the name is made here.
 	dir := filepath.Join(os.TempDir(), "oversell-"+rand.Text()[:10]) // short: a socket's path has 103 bytes on macOS
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -99,7 +97,7 @@ func NewGroup() (*Group, error) {
 	return g, nil
 }
 
-// killJanitor ends the janitor before it sees the end of the pipe.
+// killJanitor ends the janitor before it can see the end of the pipe and remove the folder.
 func (g *Group) killJanitor() error {
 	err := g.janitor.Process.Kill()
 	_ = g.janitor.Wait() // returns "signal: killed"
@@ -163,7 +161,7 @@ type Process struct {
 	name string // name of the program
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // valid once done is closed
+	err  error // valid when done is closed
 
 	childrenOwnSessions bool // each of its children has its own session
 }
@@ -179,7 +177,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Kill ends the process and its children with SIGKILL, and waits until they have ended.
+// Kill ends the process and its children with SIGKILL, and waits until all of them have ended.
 func (p *Process) Kill() error {
 	select {
 	case <-p.done: // its id may belong to another process by now
@@ -216,9 +214,9 @@ func (p *Process) Stop(timeout time.Duration) error {
 	}
 }
 
-// Freeze stops the process with SIGSTOP, which it cannot ignore, and returns when every thread has
-// stopped. It stops children in sessions of their own too, and no others. Freeze returns nil if the process has already ended, and an error if
-// it does not stop within 10 s.
+// Freeze stops the process with SIGSTOP, which it cannot ignore, and returns when every thread has stopped.
+// Children are stopped too if they have sessions of their own. Freeze returns nil if the process has already
+// ended, and an error if the process does not stop within 10 s.
 func (p *Process) Freeze() error {
 	if err := p.Signal(sigStop); err != nil {
 		return err
@@ -255,8 +253,8 @@ func findProgram(install string, names ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w; get it with: %s", strings.Join(names, " or "), ErrMissing, install)
 }
 
-// Program returns the path of the program that StartMySQL, StartPostgres or StartRedis would start: kind is
-// "mysql", "postgres" or "redis". It returns ErrMissing if none is installed.
+// Program returns the path of the program that StartMySQL, StartPostgres or StartRedis would start. `kind` is
+// "mysql", "postgres" or "redis". Program returns ErrMissing if none is installed.
 func Program(kind string) (string, error) {
 	switch kind {
 	case "mysql":

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Needs of strategies that a lock server can meet.
+// Lock servers that strategies may need, by their names in the catalogue.
 const (
 	needsRedis     = "redis"
 	needsRedlock   = "redlock"
@@ -49,19 +49,18 @@ func startAll[M interface {
 	return nil, err
 }
 
-// LockServers contains the lock servers that strategies need. Servers that were not requested or are not
-// installed are nil.
+// LockServers contains the running lock servers. A server is nil if it was not requested or is not installed.
 type LockServers struct {
 	Redis      RedisService
 	Redlock    []*Redis
 	Zookeeper  []*Zookeeper      // one, or the members of an ensemble
 	Etcd       []*Etcd           // one, or the members of a cluster
-	WhyMissing map[string]string // how to install a missing server, by need
+	WhyMissing map[string]string // how to install a missing server, by the server's name
 }
 
-// StartLockServers starts the servers of the needs in parallel. redis is the kind of Redis, and redlock
-// the number of Redlock nodes. env returns additional environment variables of a Redis, NAME=value; it
-// may be nil. A missing ZooKeeper or etcd is recorded in WhyMissing and is no error here.
+// StartLockServers starts the servers in `needs` in parallel. `redis` is the kind of Redis, and `redlock` the
+// number of Redlock nodes. `env` returns additional environment variables of a Redis, NAME=value; it may be
+// nil. A missing ZooKeeper or etcd is no error: WhyMissing says how to install it.
 func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, env func(name string) ([]string, error)) (*LockServers, error) {
 	if env == nil {
 		env = func(string) ([]string, error) { return nil, nil }
@@ -115,7 +114,7 @@ func StartLockServers(g *Group, needs []string, redis RedisServer, redlock int, 
 	return l, starts.Wait()
 }
 
-// Only returns the servers of the given needs.
+// Only returns those of the servers that the given needs name.
 func (l *LockServers) Only(needs ...string) *LockServers {
 	only := &LockServers{WhyMissing: l.WhyMissing}
 	for _, need := range needs {

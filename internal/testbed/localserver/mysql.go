@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // used by the probe
+	_ "github.com/go-sql-driver/mysql" // the function that checks whether the server answers uses this driver
 )
 
 // MySQL is a running mariadbd or mysqld with an empty database "shop". After a kill and a restart it
@@ -29,9 +29,9 @@ func (m *MySQL) URL() string { return "mysql://shop:" + m.password + "@" + m.Add
 
 // StartMySQL starts mariadbd, or mysqld if only that is installed. It returns ErrMissing if neither is.
 //
-// A commit is on the disk when it returns: its log is written and synced. To survive a SIGKILL of the
-// server, writing would be enough, since the kernel keeps the data. The sync protects against a power
-// failure, which no fault here causes.
+// A commit is on the disk when it returns: its log is written and synced. Writing alone would survive a
+// SIGKILL of the server, since the kernel keeps the data. The sync also protects against a power failure,
+// which no fault of the tests causes.
 func StartMySQL(g *Group) (*MySQL, error) {
 	path, err := Program("mysql")
 	if err != nil {
@@ -40,7 +40,7 @@ func StartMySQL(g *Group) (*MySQL, error) {
 	return startMySQL(g, path)
 }
 
-// StartMariaDB is StartMySQL for MariaDB only.
+// StartMariaDB is StartMySQL, but starts only MariaDB.
 func StartMariaDB(g *Group) (*MySQL, error) {
 	path, err := findProgram("apt-get install mariadb-server, or brew install mariadb", "mariadbd")
 	if err != nil {
@@ -49,7 +49,7 @@ func StartMariaDB(g *Group) (*MySQL, error) {
 	return startMySQL(g, path)
 }
 
-// StartMySQLOnly is StartMySQL for MySQL only. MariaDB's packages also contain a mysqld.
+// StartMySQLOnly is StartMySQL, but starts only MySQL. A mysqld may also come from MariaDB's packages.
 func StartMySQLOnly(g *Group) (*MySQL, error) {
 	const get = "dev.mysql.com/downloads, or brew install mysql"
 	path, err := findProgram(get, "mysqld")
@@ -101,11 +101,11 @@ func setupSQL(password string) string {
 	}, "\n") + "\n"
 }
 
-// Client returns a command that runs the SQL of its stdin in a database with the client mariadb or mysql,
-// which the packages of MariaDB and MySQL contain. It returns ErrMissing if there is neither. The password
-// is in a variable, since a command line would show it to every user.
+// Client returns a command that runs SQL from its stdin in a database. The command is the client mariadb or
+// mysql, which the packages of MariaDB and MySQL contain. Client returns ErrMissing if there is neither. The
+// password is in an environment variable, since every user can see a command line.
 func (m *MySQL) Client(ctx context.Context, database string) (*exec.Cmd, error) {
-	names, options := []string{"mariadb", "mysql"}, []string{"--skip-ssl"} // later versions insist on TLS
+	names, options := []string{"mariadb", "mysql"}, []string{"--skip-ssl"} // later versions of the client insist on TLS
 	if m.name == "mysqld" {
 		names, options = []string{"mysql", "mariadb"}, nil
 	}
@@ -135,7 +135,7 @@ func (m *MySQL) ping() error {
 	return db.PingContext(ctx)
 }
 
-// redoLogSize keeps the files small, since each start copies them. The default is 96 MB.
+// redoLogSize keeps the files small, since each start copies them. MariaDB's default is 96 MB.
 const redoLogSize = "--loose-innodb-log-file-size=16M"
 
 const getMySQL = "apt-get install mariadb-server, or brew install mariadb"

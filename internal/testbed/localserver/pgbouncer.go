@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Pooled is a database that supports a pooler.
+// A Pooled is a database for which this package can start a connection pooler.
 type Pooled interface {
 	Database
 	// Pooler starts a pooler in transaction mode. It returns ErrMissing if none is installed.
 	Pooler() (*Server, error)
 }
 
-// Pooler starts PgBouncer. Each transaction may get another of its connections to the server
-// (pgbouncer.org, "Configuration", pool_mode).
+// Pooler starts PgBouncer. In transaction mode, each transaction of a client may run on another connection to
+// the server (pgbouncer.org, "Configuration", pool_mode).
 func (p *Postgres) Pooler() (*Server, error) {
 	bin, err := findProgram("apt-get install pgbouncer, or brew install pgbouncer", "pgbouncer")
 	if err != nil {

@@ -38,7 +38,7 @@ func (p *Postgres) url(database string) string {
 // returns ErrMissing if there is none.
 //
 // A commit is on the disk when it returns: fsync and synchronous_commit are on, which is the default.
-// Only initdb does not sync, since its data need not survive a crash.
+// Only the program initdb, which creates the files, does not sync: its data need not survive a crash.
 func StartPostgres(g *Group) (*Postgres, error) { return startPostgres(g) }
 
 func startPostgres(g *Group, settings ...string) (*Postgres, error) {
@@ -65,9 +65,9 @@ func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 	})
 }
 
-// Client returns a command that runs the SQL of its stdin in a database with psql, which PostgreSQL's
-// packages contain. It returns ErrMissing if there is no psql. The user's own PG variables do not apply.
-// The password is in a variable, since a command line would show it to every user.
+// Client returns a command that runs SQL from its stdin in a database with psql, which PostgreSQL's packages
+// contain. It returns ErrMissing if there is no psql. PG variables in this process's environment have no
+// effect. The password is in an environment variable, since every user can see a command line.
 func (p *Postgres) Client(ctx context.Context, database string) (*exec.Cmd, error) {
 	psql, err := findProgram("apt-get install postgresql-client, or brew install postgresql", filepath.Join(p.bin, "psql"), "psql")
 	if err != nil {
@@ -97,17 +97,17 @@ func (p *Postgres) at(in folder, port int, settings ...string) *Postgres {
 	return other
 }
 
-// postgresAt returns StartPostgres with another default isolation level. The level is a setting of the server,
-// since PgBouncer refuses settings of sessions.
+// postgresAt returns a function like StartPostgres whose server has another default isolation level. The level
+// is a setting of the server, since PgBouncer refuses it as a setting of a session.
 func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 	return func(g *Group) (*Postgres, error) {
 		return startPostgres(g, "default_transaction_isolation="+isolation)
 	}
 }
 
-// initdb creates the files and returns the password of the user shop, who owns all databases. No other
-// user of this machine can log in. Passwords are compared as MD5. SCRAM would cost 4,096 rounds for
-// each connection, and a temporary server on loopback does not need that protection.
+// initdb creates the files and returns the password of the user `shop`, who owns all databases. No other user
+// of this machine can log in. Passwords are compared as MD5: SCRAM would cost 4,096 rounds for each
+// connection, and a temporary server on loopback does not need that protection.
 func initdb(g *Group, bin string, in folder) (password string, err error) {
 	command := []string{
 		filepath.Join(bin, "initdb"), "--username=shop", "--auth=md5",
@@ -137,7 +137,7 @@ func (p *Postgres) ping() error {
 	err := p.exec(ctx, "shop", "")
 	var said *pgconn.PgError
 	if errors.As(err, &said) && said.Code == "3D000" { // invalid_catalog_name: the database does not exist
-		slow, cancel := context.WithTimeout(context.Background(), p.startTimeout) // versions up to 14 copy files
+		slow, cancel := context.WithTimeout(context.Background(), p.startTimeout) // versions up to 14 copy files to create a database, which takes longer
 		defer cancel()
 		err = p.exec(slow, "postgres", "CREATE DATABASE shop")
 	}
@@ -154,7 +154,7 @@ func (p *Postgres) exec(ctx context.Context, database, statement string) error {
 	return err
 }
 
-// connect sets an isolation level that a replica accepts, since a replica refuses SERIALIZABLE
+// connect opens a connection with an isolation level that a replica accepts. A replica refuses SERIALIZABLE
 // (PostgreSQL 15 manual, 27.4.3).
 func (p *Postgres) connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, p.url(database)+"&default_transaction_isolation=read%20committed")

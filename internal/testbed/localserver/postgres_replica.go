@@ -13,10 +13,10 @@ import (
 // A Replicated is a database that a replica can follow.
 type Replicated interface {
 	Database
-	// Replicate restarts the database and starts a replica of it. The replica connects to the address through,
-	// host:port. If synchronous is true, each later COMMIT waits until a replica has it.
+	// Replicate restarts the database and starts a replica of it. The replica connects to the address
+	// `through`, host:port. If `synchronous` is true, each later COMMIT waits until a replica has it.
 	Replicate(through string, synchronous bool) (Replica, error)
-	Alone() error  // ends the wait of COMMIT for a replica
+	Alone() error  // ends the wait of each COMMIT for a replica
 	Remove() error // removes the server and its files
 }
 
@@ -29,11 +29,10 @@ type Replica interface {
 
 const replicaTimeout = 30 * time.Second
 
-// Replicate copies the files of the server while it is down. Unlike pg_basebackup, a copy needs no further
-// program.
+// Replicate copies the files of the server while it is down. pg_basebackup would be one more program to install.
 //
-// Synchronous means a quorum of one, with any replica (PostgreSQL 15 manual, 27.2.8.2). The setting is made
-// before the server is back, so that it applies to every COMMIT.
+// If `synchronous` is true, one replica, any of them, must confirm each COMMIT (PostgreSQL 15 manual,
+// 27.2.8.2). Replicate sets this before the server is back, so that it applies to every COMMIT.
 func (p *Postgres) Replicate(through string, synchronous bool) (Replica, error) {
 	// SIGINT rolls back open transactions; SIGTERM alone would wait for them (manual, 19.5).
 	if err := errors.Join(p.Signal(syscall.SIGINT), p.Stop(replicaTimeout)); err != nil {

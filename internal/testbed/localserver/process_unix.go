@@ -77,8 +77,8 @@ func children(p *os.Process) (pids []int) {
 }
 
 // awaitStop waits until every thread of a process has stopped or ended. The kernel delivers SIGSTOP after
-// kill(2) has returned, so a thread may run for a moment. On a busy machine, a whole request was served
-// in that moment. Without /proc, awaitStop returns at once.
+// kill(2) has returned, so a thread may run for a moment more. On a busy machine, that was enough to serve a
+// whole request. Without /proc, awaitStop returns at once.
 func awaitStop(pid int) error {
 	for range 10_000 {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
@@ -90,15 +90,15 @@ func awaitStop(pid int) error {
 	return fmt.Errorf("process %d has not stopped within 10 s of SIGSTOP", pid)
 }
 
-// state returns the part of a file such as /proc/PID/stat that begins with the state: "pid (name)
-// state ...". The name may contain brackets. state returns "" if the file does not exist.
+// state returns the text from the state on in a file such as /proc/PID/stat: "pid (name) state ...". The name
+// may contain brackets. state returns "" if the file does not exist.
 func state(stat string) string {
 	content, _ := os.ReadFile(stat)
 	return strings.TrimPrefix(string(content[bytes.LastIndexByte(content, ')')+1:]), " ")
 }
 
-// ended reports whether a killed process no longer runs. Its parent may never wait for it, as is common
-// for the first process of a container.
+// ended reports whether a killed process no longer runs. A zombie counts as ended: the first process of a
+// container is often its parent and may never wait for it.
 func ended(pid int) bool {
 	if s := state(fmt.Sprintf("/proc/%d/stat", pid)); s != "" { // Linux
 		return strings.HasPrefix(s, "Z") || strings.HasPrefix(s, "X")

@@ -12,8 +12,8 @@ const (
 	sigCont = syscall.Signal(0x12)
 )
 
-// The janitor is a Unix shell, so NewGroup fails on Windows. The embedded engine and servers by URL work
-// there.
+// The janitor, which removes servers after a crash of this process, is a Unix shell. So NewGroup fails on
+// Windows. The embedded engine and servers by URL work there.
 func ownProcessGroup(*exec.Cmd) {}
 
 func runAs(*exec.Cmd, int, int) {}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Redis is a running redis-server. After a kill and a restart it is empty, or has the data of its
-// append-only file.
+// Redis is a running redis-server. After a kill and a restart it has the data of its append-only file, or none
+// if it has no such file.
 type Redis struct{ Server }
 
 // URL returns the value for --redis.
@@ -37,8 +37,8 @@ func startRedis(g *Group, env []string, persistence ...string) (*Redis, error) {
 
 const getRedis = "apt-get install redis-server, or brew install redis"
 
-// startRedisOn starts a redis-server on a free port. settings returns arguments for that port. config is
-// the content of a file that the server may rewrite.
+// startRedisOn starts a redis-server on a free port. `settings` returns arguments for that port. `config` is
+// the content of a configuration file that the server may rewrite.
 func startRedisOn(g *Group, env []string, config string, settings func(port int) ([]string, error)) (*Redis, error) {
 	path, err := Program("redis")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Times of a cluster. If a majority of the primaries has not heard from a node for a second, the node is
-// failing, and its replica is elected shortly after; see downAfter.
+// Times of a cluster. A node is failing if a majority of the primaries has not heard from it for a second
+// (downAfter). Its replica is elected shortly after.
 const (
 	primaries   = 3
 	slots       = 16384
@@ -22,9 +22,9 @@ type clusterRedis struct{ nodes []*Redis }
 // startCluster starts the nodes and introduces them to each other. It divides the slots among the
 // primaries, and gives each replica a primary.
 //
-// A replica can be elected even with old data (validity factor 0), and stays with its primary (no
-// migration). A primary accepts no writes for two seconds after its start (cluster.c,
-// CLUSTER_WRITABLE_DELAY), so a start takes at least that long.
+// A replica can be elected even with old data (validity factor 0), and never moves to another primary (no
+// migration). A primary accepts no writes for two seconds after its start (cluster.c, CLUSTER_WRITABLE_DELAY),
+// so startCluster takes at least that long.
 func startCluster(g *Group, env [][]string) (RedisService, error) {
 	var (
 		mu  sync.Mutex
@@ -77,7 +77,7 @@ func (c *clusterRedis) introduce(bus map[string]int) error {
 	return await(c.nodes, "CLUSTER INFO", fmt.Sprintf("cluster_known_nodes:%d\r\n", len(c.nodes)), 20*time.Second)
 }
 
-// follow makes the other nodes follow the primaries in turn, and waits until they do.
+// follow gives each of the other nodes a primary, in turn, and waits until it follows that primary.
 func (c *clusterRedis) follow() error {
 	for i, node := range c.nodes[primaries:] {
 		answer, err := c.nodes[i%primaries].do("CLUSTER MYID")
@@ -93,7 +93,7 @@ func (c *clusterRedis) follow() error {
 	return await(c.nodes[primaries:], "INFO replication", "master_link_status:up", 20*time.Second)
 }
 
-// replicate makes a node follow another as soon as it knows that the other is a primary.
+// replicate makes a node follow the primary `id`. It retries until the node knows that the other node is a primary.
 func replicate(node *Redis, id string) error {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		_, err := node.do("CLUSTER REPLICATE " + id)

@@ -16,15 +16,14 @@ const (
 	failoverTimeout = 2 * time.Second
 )
 
-// PrimaryName is the name of the primary in the sentinels.
+// PrimaryName is the name under which the sentinels know the primary.
 const PrimaryName = "shop"
 
 type sentinelRedis struct{ nodes, sentinels []*Redis }
 
-// startSentinel starts a primary, its replicas, and the sentinels, which are redis-server in another mode.
-// Each sentinel is configured with the others, since discovery by messages takes two seconds. A node's
-// file names its primary. When the sentinels change the primary, the node updates its file for the next
-// start.
+// startSentinel starts a primary, its replicas, and the sentinels, which are redis-server in another mode. The
+// configuration of a sentinel names the others, since discovery by messages takes two seconds. A node's file
+// names its primary. When the sentinels change the primary, the node updates its file for the next start.
 func startSentinel(g *Group, env [][]string) (RedisService, error) {
 	settings := func(int, int) ([]string, error) { return replicated(), nil }
 	first, err := startRedisNodes(g, env[:1], users, settings)
@@ -98,7 +97,7 @@ func (s *sentinelRedis) config(dir string, ports []int, number int) string {
 	return c.String()
 }
 
-// pingSentinel is ping for a sentinel, which has no data to load.
+// pingSentinel checks that a sentinel answers. Unlike other servers, a sentinel has no data to load.
 func (r *Redis) pingSentinel() error {
 	answer, err := r.do("INFO server")
 	if err == nil && !strings.Contains(answer, fmt.Sprintf("\r\nprocess_id:%d\r\n", r.cmd.Process.Pid)) {

@@ -16,16 +16,16 @@ import (
 type RedisService interface {
 	URL() string // value for --redis
 
-	// Nodes returns the servers with keys, and Watchers the servers that only watch them. After a kill
-	// and a restart, a node is empty and belongs to the service again.
+	// Nodes returns the servers with keys. Watchers returns those that only watch them, the sentinels. After a
+	// kill and a restart, a node is empty and belongs to the service again.
 	Nodes() []*Redis
 	Watchers() []*Redis
 }
 
-// A RedisServer is a kind of RedisService that this package can start. Each has a file, and a line in
-// RedisServers.
+// A RedisServer is a kind of RedisService that this package can start. Each kind has its own file, and a line
+// in the function RedisServers.
 type RedisServer struct {
-	Name  string // name for --local-redis and in the promises of the catalogue
+	Name  string // name for --local-redis and in the catalogue of strategies
 	About string // text for the help
 	nodes int
 	start func(g *Group, env [][]string) (RedisService, error)
@@ -61,8 +61,8 @@ func RedisNames() (names []string) {
 // Nodes returns the number of servers with keys.
 func (r RedisServer) Nodes() int { return r.nodes }
 
-// Start starts the servers in parallel. env contains additional environment variables of each node, NAME=value;
-// it may be nil. Start returns ErrMissing if the program is not installed.
+// Start starts the servers in parallel. `env` contains additional environment variables of each node,
+// NAME=value; it may be nil. Start returns ErrMissing if the program is not installed.
 func (r RedisServer) Start(g *Group, env [][]string) (RedisService, error) {
 	if env == nil {
 		env = make([][]string, r.nodes)
@@ -87,11 +87,11 @@ func (s SingleRedis) Nodes() []*Redis { return []*Redis{s.Redis} }
 // Watchers implements RedisService.
 func (SingleRedis) Watchers() []*Redis { return nil }
 
-// ReplicaUser is the user of replication, with sentinels and in a cluster. A test that disables it on a
-// primary, and closes its connections, keeps later writes from the replicas.
+// ReplicaUser is the user with which replicas connect to their primary. A test can disable it on a primary and
+// close its connections; then the replicas receive no later writes.
 const ReplicaUser = "replica"
 
-// SentinelUser is the user of the sentinels on each node.
+// SentinelUser is the user with which the sentinels connect to each node.
 const SentinelUser = "sentinel"
 
 // users defines ReplicaUser and SentinelUser in a node's configuration file.

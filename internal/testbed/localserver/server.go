@@ -25,7 +25,7 @@ type Server struct {
 	in                  folder        // folder with the server's data and log
 	childrenOwnSessions bool          // each of its children has its own session
 	startTimeout        time.Duration // maximum time until it serves
-	probe               func() error  // returns nil once it serves
+	probe               func() error  // checks the server; returns nil when it serves
 }
 
 func newServer(g *Group, name string, in folder, port int) Server {
@@ -54,7 +54,7 @@ func (s *Server) Start() error {
 	return s.ready()
 }
 
-// Address returns its address, host:port.
+// Address returns the server's address, host:port.
 func (s *Server) Address() string { return s.Addr }
 
 // ready waits until the server serves. It returns an error if the process ends or startTimeout is over.
@@ -80,8 +80,8 @@ func (s *Server) ready() error {
 	}
 }
 
-// lastWords returns in one line why a program ended: the last three errors in its log, or its last three
-// lines without errors. It does not name the log, which is removed with the group.
+// lastWords says in one line why a program ended: the last three errors in its log, or without errors its last
+// three lines. It does not name the log, which is removed with the group.
 func lastWords(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -92,8 +92,8 @@ func lastWords(file string) string {
 	for line := range strings.Lines(said) {
 		line = strings.Join(strings.Fields(line), " ")
 		switch {
-		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // contains no reason
-		case strings.Contains(line, "ERROR"), strings.Contains(line, "FATAL"), strings.Contains(line, "Exception:"): // reasons, the last one of ZooKeeper
+		case line == "", strings.HasSuffix(line, "[ERROR] Aborting"), strings.Contains(line, "Exiting JVM with code"): // these lines give no reason
+		case strings.Contains(line, "ERROR"), strings.Contains(line, "FATAL"), strings.Contains(line, "Exception:"): // these lines give a reason, the last kind in ZooKeeper's log
 			failures = append(failures, line)
 		default:
 			lines = append(lines, line)
@@ -108,8 +108,8 @@ func lastWords(file string) string {
 
 var errPortTaken = errors.New("the port that was free is taken")
 
-// onFreePort starts a server on a free port, which then belongs to the group. If another process takes
-// the port first, onFreePort tries another one.
+// onFreePort starts a server on a free port and reserves the port for the group. If another process takes the
+// port first, onFreePort tries another one.
 func onFreePort[Server any](g *Group, start func(port int) (Server, error)) (Server, error) {
 	return onFreePorts(g, 1, func(ports []int) (Server, error) { return start(ports[0]) })
 }
@@ -131,10 +131,10 @@ func onFreePorts[Server any](g *Group, n int, start func(ports []int) (Server, e
 	}
 }
 
-// FreePort returns a free loopback port below the range that the kernel gives to clients. That range
-// begins at 32768 on Linux (ip(7), ip_local_port_range) and at 49152 elsewhere (RFC 6335). A client could
-// take a server's port in that range while the server is down. A client that connects to an unused port of the
-// range may even get that port as its own, and connect to itself.
+// FreePort returns a free loopback port below the range from which the kernel takes the ports of clients. That
+// range begins at 32768 on Linux (ip(7), ip_local_port_range) and at 49152 elsewhere (RFC 6335). In that
+// range, a client could take the port of a server that is down. A client that connects to such a port may even
+// get this same port as its own, and connect to itself.
 func FreePort() (int, error) {
 	port, reserved, err := freePort()
 	if err != nil {
@@ -143,9 +143,9 @@ func FreePort() (int, error) {
 	return port, reserved.Close()
 }
 
-// freePort returns a port that no other group of this machine uses. Each group keeps a UDP socket on each of
-// its ports, even while its servers are down. No server here uses UDP, and the kernel closes the socket however
-// the process ends.
+// freePort returns a port that no other group of this machine uses. Each group keeps a UDP socket open on each
+// of its ports, even while its servers are down. No server here uses UDP. The kernel closes the socket when
+// the process ends, also after a SIGKILL.
 func freePort() (int, net.PacketConn, error) {
 	for tries := 1; ; tries++ {
 		port := 15_000 + rand.IntN(17_000)

@@ -7,17 +7,17 @@ import (
 	"path/filepath"
 )
 
-// A template is a folder with the files of a database that has never run. It is in the cache folder of this
-// user, and only this user can read it. A copy takes an eighth of the time that the database needs to create
-// the files. If the files contain a password, all servers from this template use it. The empty string means
+// A template is the path of a folder with the files of a database that has never run. The folder is in the
+// user's cache folder, and only this user can read it. A copy takes an eighth of the time that the database
+// needs to create the files. If the files contain a password, all servers from this template use it. "" means
 // that the user has no cache folder.
 type template string
 
 // secretFile contains the password in the files of a template, if they contain one.
 const secretFile = "secret"
 
-// templateOf returns the template for the files that a program creates with these arguments. Another
-// version of the program has another template.
+// templateOf returns the template for the files that a program creates with these arguments. Each version of
+// the program has its own template.
 func templateOf(name, program string, args ...string) template {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -31,8 +31,8 @@ func templateOf(name, program string, args ...string) template {
 	return template(filepath.Join(cache, "oversell", fmt.Sprintf("%s-%x", name, key[:8])))
 }
 
-// copyTo copies the files into a folder without data. It returns their password, and reports whether
-// there was a template. Without one, the folder still has no data.
+// copyTo copies the files into a folder without data. It returns the password in the files, and reports
+// whether there was a template. If there was none, the folder still has no data.
 func (t template) copyTo(in folder) (secret string, ok bool) {
 	if t == "" {
 		return "", false
@@ -50,9 +50,9 @@ func (t template) copyTo(in folder) (secret string, ok bool) {
 	return string(text), true
 }
 
-// keep makes the files of a folder the template, and removes those of older versions. If that is not
-// possible, the next server creates its files again. The copy also takes disk space for blocks of zeros,
-// such as most of MariaDB's redo log: otherwise MariaDB ends if the disk is full later.
+// keep makes the files of a folder the template, and removes those of older versions. If that fails, the next
+// server creates its files again. The copy also reserves disk space for blocks of zeros, such as most of
+// MariaDB's redo log. Otherwise MariaDB would end if the disk is full later.
 func (t template) keep(in folder, secret string) {
 	if t == "" {
 		return
@@ -62,12 +62,12 @@ func (t template) keep(in folder, secret string) {
 	if err := os.MkdirAll(filepath.Dir(string(t)), 0o700); err != nil {
 		return
 	}
-	path, err := os.MkdirTemp(filepath.Dir(string(t)), name+".") // a template is complete once it has its name
+	path, err := os.MkdirTemp(filepath.Dir(string(t)), name+".") // the final name marks a complete template
 	if err != nil {
 		return
 	}
 	to := folder{path: path}
-	if to.write(secretFile, secret) != nil || to.copyData(in) != nil || os.Rename(path, string(t)) != nil { // another process may have been faster
+	if to.write(secretFile, secret) != nil || to.copyData(in) != nil || os.Rename(path, string(t)) != nil { // the rename fails if another process was faster
 		_ = os.RemoveAll(path)
 		return
 	}

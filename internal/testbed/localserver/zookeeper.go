@@ -17,8 +17,8 @@ type Zookeeper struct{ Server }
 
 const installZookeeper = "apt-get install zookeeper default-jre-headless, or brew install zookeeper"
 
-// zookeeperJars lists the files in which packages install ZooKeeper. Debian's jar names the jars that it needs.
-// slf4j-simple writes its log.
+// zookeeperJars lists the jar files of known ZooKeeper packages. Debian's jar names the jars that it needs.
+// The jar slf4j-simple writes ZooKeeper's log.
 var zookeeperJars = []struct{ file, classPath string }{
 	{"/usr/share/java/zookeeper.jar", "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"},
 	{"/opt/homebrew/opt/zookeeper/libexec/lib", "/opt/homebrew/opt/zookeeper/libexec/lib/*"},
@@ -26,7 +26,7 @@ var zookeeperJars = []struct{ file, classPath string }{
 }
 
 // zookeeperConfig uses a short tick, since a session time-out is at least two ticks. The maximum time-out is
-// high, so that the server shortens no lease. Writes are synced to the disk, which is the default. In an
+// so high that the server accepts every lease. Writes are synced to the disk, which is the default. In an
 // ensemble, a follower has 50 ticks to connect to its leader, and may fall 10 ticks behind.
 const zookeeperConfig = `dataDir=%s
 clientPort=%d
@@ -49,9 +49,9 @@ func StartZookeeper(g *Group) (*Zookeeper, error) {
 	return all[0], nil
 }
 
-// StartZookeeperEnsemble starts Members servers that replicate each write to a majority, and returns when
-// each of them serves. A session belongs to the ensemble, so its client may connect to any member. It
-// returns ErrMissing as StartZookeeper does.
+// StartZookeeperEnsemble starts three servers that replicate each write to a majority, and returns when each
+// of them serves. A session belongs to the ensemble, so its client may connect to any member. It returns
+// ErrMissing if Java or ZooKeeper is not installed.
 //
 // Source: ZooKeeper Administrator's Guide, "Clustered (Multi-Server) Setup".
 func StartZookeeperEnsemble(g *Group) ([]*Zookeeper, error) { return startZookeepers(g, Members) }
@@ -84,11 +84,11 @@ func startZookeepers(g *Group, members int) ([]*Zookeeper, error) {
 			}
 			z := &Zookeeper{newServer(g, "zookeeper", in, ports[3*i])}
 			z.probe = z.ping
-			// The script of the package would start a daemon. A small heap and one compiler halve the
-			// start time.
+			// The script in the package would start a daemon, so this starts Java itself. A small heap and one
+			// compiler halve the start time.
 			z.command = []string{
 				java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true",
-				"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // writes no files elsewhere
+				"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + in.path, "-XX:-UsePerfData", // the last option avoids files outside of the folder
 				"-cp", classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", in.file("zoo.cfg"),
 			}
 			return z, z.Start()

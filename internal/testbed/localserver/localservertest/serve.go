@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/require"
 )
 
-// Serve listens on a free port until the test ends and returns host:port. Each connection is served by handle
-// in its own goroutine and then closed. It stands in for a server that misbehaves in a given way.
+// Serve listens on a free port until the test ends and returns host:port. The function `handle` serves each
+// connection in its own goroutine; then the connection is closed. So a test can imitate a server that misbehaves.
 func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,8 +20,8 @@ import (
 
 const defaultLease = 10 * time.Second
 
-// WhyMissing says why this engine did not start a server. It returns "" if the engine started it, or never
-// starts such servers.
+// WhyMissing says why this engine did not start a server, such as "etcd". It returns "" if the engine started
+// the server, or never starts servers of this kind.
 func (e *Engine) WhyMissing(server string) string { return e.whyMissing[server] }
 
 func connectCoordination(e *Engine) error {
@@ -69,7 +69,7 @@ func openEtcd(endpoints []string) (*clientv3.Client, error) {
 		Endpoints:            endpoints,
 		DialKeepAliveTime:    5 * time.Second, // the minimum that a server allows
 		DialKeepAliveTimeout: 5 * time.Second,
-		MaxUnaryRetries:      1, // includes the first try
+		MaxUnaryRetries:      1, // this number includes the first try
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: 2 * time.Second}),
 			grpc.WithChainUnaryInterceptor(failFast),
@@ -84,7 +84,7 @@ func openEtcd(endpoints []string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// failFast makes a call fail if no server is reachable. By default the library waits until the
+// failFast makes a call fail if no server is reachable. By default the library waits for a server until the
 // context ends.
 func failFast(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, c, append(slices.Clip(opts), grpc.WaitForReady(false))...)
@@ -102,7 +102,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// pingEtcd reads a key. That needs the leader, as a lock does.
+// pingEtcd reads a key. A read needs the leader of the cluster, as a lock does.
 func (e *Engine) pingEtcd(ctx context.Context) error {
 	_, err := e.Etcd.Get(ctx, "shop/ready", clientv3.WithCountOnly())
 	return err

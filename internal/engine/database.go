@@ -22,16 +22,16 @@ type database struct {
 	example string        // example URL for messages
 	goose   goose.Dialect // dialect of goose, which migrates the schema
 
-	severalHosts bool // its URL may name the nodes of a cluster
+	severalHosts bool // the URL may name several hosts, the nodes of a cluster
 
 	// open opens e.DB and e.Admin, and records in e.Lacks what the server cannot do.
 	open func(ctx context.Context, e *Engine, u *url.URL) error
 
-	// alone runs migrate while no other process migrates the database.
+	// alone calls `migrate` while no other process migrates the database.
 	alone func(ctx context.Context, db *sql.DB, migrate func() error) error
 }
 
-// databases returns the kinds that --db accepts.
+// databases returns the kinds of database that --db accepts.
 func databases() []database { return []database{mysqlDatabase(), postgresDatabase(), sqliteDatabase()} }
 
 // databaseBy returns the first database that fits a condition.
@@ -43,7 +43,7 @@ func databaseBy(is func(database) bool) (database, bool) {
 	return database{}, false
 }
 
-// adminConns is enough for a restock or a migration, a readiness check, and one more task.
+// adminConns is the size of the Admin pool: a restock or a migration, a readiness check, and one more task.
 const adminConns = 3
 
 func errURL() error {
@@ -54,8 +54,8 @@ func errURL() error {
 	return errors.New("expected " + strings.Join(examples, ", or "))
 }
 
-// openDB opens two pools on one database: DB for the buyers, and Admin for work that must not wait behind the
-// buyers or end with their time-outs.
+// openDB opens two pools on one database: DB for the buyers, and Admin for other work. That work must neither
+// wait behind the buyers nor end with their time-outs.
 func (e *Engine) openDB(ctx context.Context) error {
 	if !strings.HasPrefix(e.URLs.DB, "sqlite:") && strayAt(e.URLs.DB) && noneBefore(e.URLs.DB) {
 		return errUnencoded
@@ -81,9 +81,10 @@ func (c Config) wrapped(inner driver.Connector) driver.Connector {
 	return c.WrapDB(inner)
 }
 
-// OpenWrapped opens one more pool for buyers, whose connections go through wrap. The caller closes it.
+// OpenWrapped opens one more pool for buyers. The function `wrap` wraps its connections. The caller closes the
+// pool.
 //
-// On SQLite its connections do not wait for a lock: they get SQLITE_BUSY, and wrap decides when to
+// On SQLite its connections do not wait for a lock. They get SQLITE_BUSY, and the wrapper decides when to
 // retry. They do not wait for the disk either.
 func (e *Engine) OpenWrapped(wrap func(driver.Connector) driver.Connector, conns int) (*gorm.DB, error) {
 	return e.open(sql.OpenDB(wrap(e.stepwise)), conns)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Detours maps an address, host:port, to the address to connect to instead. A server of a cluster announces its
-// own address, so a test that puts a proxy in front of it needs a detour.
+// Detours maps an address, host:port, to the address that a client connects to instead. A server of a cluster
+// announces its own address, so clients would bypass a proxy that a test puts in front of it.
 type Detours map[string]string
 
 // ParseDetours parses "host:port=host:port,..."; "" means none.
@@ -43,7 +43,7 @@ func (d Detours) String() string {
 	return strings.Join(pairs, ",")
 }
 
-// To returns the address to connect to.
+// To returns the address to connect to for this address: its detour, or the address itself.
 func (d Detours) To(address string) string {
 	if to, ok := d[address]; ok {
 		return to

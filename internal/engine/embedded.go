@@ -29,7 +29,7 @@ func startEmbedded(e *Engine) error {
 	var nodes []*miniredis.Miniredis
 	count := 1
 	if needs := e.URLs.Needs; needs == nil || slices.Contains(needs, "redlock") {
-		count += RedlockNodes // unneeded nodes would slow the explorer, which reads the stacks of their goroutines at each step
+		count += RedlockNodes // only if needed: the explorer (`shop explore`) reads the stacks of all goroutines at each step
 	}
 	for range count {
 		node, err := startNode()
@@ -68,10 +68,10 @@ func startNode() (node *miniredis.Miniredis, err error) {
 	return node, err
 }
 
-// embeddedRedis is a Redis in this process. Closing it counts as a kill.
+// embeddedRedis is a Redis in this process. Kill closes it.
 type embeddedRedis struct {
 	*miniredis.Miniredis
-	addr string // valid while it is closed, too
+	addr string // valid while the server is closed, too
 }
 
 // Address implements Restartable.
@@ -87,8 +87,8 @@ func (r embeddedRedis) Kill() error {
 // Start restarts the server at the same address.
 func (r embeddedRedis) Start() error { return r.StartAddr(r.addr) }
 
-// tempDir creates a folder that is removed with the engine. Except on Windows, a janitor also removes
-// it after a SIGKILL.
+// tempDir creates a folder that is removed with the engine. Except on Windows, a janitor process also removes
+// it after a SIGKILL of this process.
 func tempDir(e *Engine) (string, error) {
 	if g, err := localserver.NewGroup(); err == nil {
 		e.onClose(g.Close)
@@ -101,8 +101,7 @@ func tempDir(e *Engine) (string, error) {
 	return dir, err
 }
 
-// tick moves the clocks of the nodes, which do not move by themselves. Without it no lease would
-// expire.
+// tick moves the clocks of the nodes, which do not move by themselves. Otherwise no lease would expire.
 func tick(nodes []*miniredis.Miniredis) (stop func() error) {
 	done := make(chan struct{})
 	stopped := make(chan struct{})

@@ -7,8 +7,8 @@
 //	          child processes
 //	url       running servers
 //
-// It retries nothing and hides nothing: a strategy sees each error of a server. The package knows no
-// strategy.
+// The package retries nothing and hides nothing: a strategy sees each error of a server. The package does not
+// know the strategies.
 package engine
 
 import (
@@ -41,40 +41,40 @@ const (
 // RedlockNodes is the number of independent Redis nodes that embedded and local start.
 const RedlockNodes = 5
 
-// Config says what to open. If DB is set, Name is ignored.
+// Config says what to open. If DB is set, Name has no effect.
 type Config struct {
 	Name    string   // Embedded or Local
-	LocalDB string   // database for Local, of localserver.DatabaseServers; "" for MariaDB or MySQL
-	DB      string   // a URL, see databases
-	Redis   string   // a URL, see redisKinds; "" for none
+	LocalDB string   // database for Local, a name in localserver.DatabaseServers; "" for MariaDB or MySQL
+	DB      string   // URL of the database
+	Redis   string   // URL of Redis; "" for none
 	Redlock []string // redis://[:password@]host:port[/db], each once; empty for none
 
-	LocalRedis string   // Redis for Local, of localserver.RedisServers; "" for a single server
-	Needs      []string // the lock servers to start, of LockServerNeeds; nil for all. Embedded starts only redis and redlock
+	LocalRedis string   // Redis for Local, a name in localserver.RedisServers; "" for a single server
+	Needs      []string // the lock servers to start, names in LockServerNeeds; nil for all. Embedded starts only redis and redlock
 
 	Zookeeper []string      // host:port of each server of one ensemble; empty for none
 	Etcd      []string      // host:port or http(s)://host:port of one cluster; empty for none
 	Lease     time.Duration // time by which a ZooKeeper session outlives its client; 0 means 10 s
 
-	// Still stops the clock of an embedded Redis, so that no lease expires by itself. The caller ends
-	// leases explicitly.
+	// Still stops the clock of an embedded Redis, so that no lease expires by itself. The caller decides when
+	// a lease ends.
 	Still bool
 
-	// Process is the index of this process, from 0. With several hosts in DB, the process begins at the
-	// host with the index Process modulo the number of hosts.
+	// Process is the index of this process among those of the shop, from 0. If DB names several hosts, the
+	// process first tries the host with the index Process modulo the number of hosts.
 	Process int
 
-	Wait  time.Duration // maximum wait of a buyer; a row lock wait in the database ends shortly after
+	Wait  time.Duration // maximum wait of a buyer; the database ends a wait for a row lock shortly after it
 	Conns int           // maximum number of database connections
 
-	Detours Detours // addresses to connect to instead of announced addresses
+	Detours Detours // addresses of proxies to connect to instead of the addresses that servers announce
 
 	// WrapDB wraps the driver of the buyers' pool; may be nil.
 	WrapDB func(driver.Connector) driver.Connector
 }
 
-// Flags returns the command-line flags that open the same engine, with a leading space; "" for the
-// default. localDB and localRedis are the fields of Config.
+// Flags returns the command-line flags that open the same engine, with a leading space, or "" for the default.
+// `localDB` and `localRedis` are the fields of Config.
 func Flags(name, localDB, localRedis string) string {
 	if name == URL {
 		return " --db URL" // the real URL may contain a password
@@ -102,7 +102,7 @@ type Restartable interface {
 
 // A LockServer is a Redis server, a Redlock node, ZooKeeper or etcd.
 type LockServer struct {
-	Need string // the need of strategies that it meets
+	Need string // the kind of lock server that strategies need, such as "redis"
 	Restartable
 }
 
@@ -118,26 +118,26 @@ type Engine struct {
 	Zookeeper *zookeeper.Session // nil when not configured
 	Etcd      *clientv3.Client   // nil when not configured
 
-	URLs Config // configuration with which another process can open the same servers
+	URLs Config // the configuration with which another process opens the same servers
 
-	// Database is the name in the promises of the catalogue: the dialect, with the isolation level if
-	// the promises differ by it.
+	// Database is the name of the database in the catalogue: the dialect, with the isolation level if the
+	// strategies' promises depend on it.
 	Database string
 
 	// Server is the product and version that the database reports.
 	Server string
 
-	// Topology is the kind of Redis, as in the promises of the catalogue; "" without Redis.
+	// Topology is the kind of Redis, such as a single server or a cluster; "" without Redis.
 	Topology string
 
-	// Lacks contains the capabilities that the database lacks, with the reasons.
+	// Lacks contains the capabilities, such as named locks, that the database lacks, with the reasons.
 	Lacks map[string]string
 
-	// Certifies means that a COMMIT is compared with those of other nodes. It may be refused (1213)
-	// although its transaction waited for no lock.
+	// Certifies means that the nodes of a cluster check a COMMIT for conflicts with each other's commits. They
+	// may refuse it (error 1213) although its transaction waited for no lock.
 	Certifies bool
 
-	// Cluster contains the servers of the database if there are several; otherwise it is nil.
+	// Cluster contains the servers of the database if it is a cluster; otherwise it is nil.
 	Cluster *Cluster
 
 	// LockServers contains the lock servers that this engine started.
@@ -146,21 +146,21 @@ type Engine struct {
 	// Killable is the database server that this engine started; nil if it started none or several.
 	Killable Restartable
 
-	// Disposable means that only this engine uses the database, which is deleted afterwards. Then its settings
-	// for crash safety and its counters of ids may be changed.
+	// Disposable means that only this engine uses the database, which is deleted afterwards. Then tests may
+	// change its settings for crash safety and its counters of ids.
 	Disposable bool
 
 	// Warnings contains one line for each setting that works but should be changed.
 	Warnings []string
 
 	dialect  func(*sql.DB) gorm.Dialector // dialector of the database
-	stepwise driver.Connector             // see OpenWrapped
+	stepwise driver.Connector             // connector without waits, for OpenWrapped
 
 	// pingRedis asks Redis over a connection of its own, since the buyers may be using all of e.Redis. It is
 	// nil without Redis.
 	pingRedis func(context.Context) error
 
-	whyMissing map[string]string // see WhyMissing
+	whyMissing map[string]string // why a server was not started, by its name
 	closers    []func() error    // called in reverse order
 }
 
@@ -192,8 +192,8 @@ func Open(ctx context.Context, c Config) (*Engine, error) {
 	return e, nil
 }
 
-// connectTimeout limits the first answers of the servers. An address whose port accepts connections and stays
-// silent is considered wrong.
+// connectTimeout limits the wait for the first answers of the servers. If a port accepts connections but stays
+// silent, the address is considered wrong.
 const connectTimeout = 15 * time.Second
 
 // reach connects to the servers and asks each one once.
@@ -224,7 +224,7 @@ func (e *Engine) pingDatabase(ctx context.Context) error {
 	return nil
 }
 
-// errReadOnly rejects a read-only server at the start and in the readiness check.
+// errReadOnly is the error for a read-only server, at the start and in the readiness check.
 var errReadOnly = errors.New("the server is read-only, a replica or set so (transaction_read_only is on); use the primary")
 
 // Close closes the connections and ends everything that Open started, in reverse order.
@@ -276,8 +276,8 @@ func (e *Engine) Check(ctx context.Context, servers ...string) map[string]error 
 	return down
 }
 
-// inTime makes a question end with its context. Some clients ignore the end of a context: their call continues
-// in the background until its own time-out.
+// inTime makes a question to a server end with its context. Some clients ignore the end of a context: their
+// call continues in the background until its own time-out.
 func inTime(question func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answer := make(chan error, 1)
@@ -293,13 +293,13 @@ func inTime(question func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// pingRedlock returns nil if a majority of the nodes answers. It waits for all nodes until ctx ends. Afterwards
-// the caller may add a hook to a client, which must not happen during a ping.
+// pingRedlock returns nil if a majority of the nodes answers. It waits for all nodes until ctx ends, even
+// after a majority: the caller may then add a hook to a client, which must not happen during a ping.
 func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {
 		ping := inTime(func(ctx context.Context) error {
-			for { // asks again, since the client's own time-out is short
+			for { // repeats the ping until ctx ends, since the client's own time-out is short
 				err := node.Ping(ctx).Err()
 				if network := net.Error(nil); !errors.As(err, &network) || !network.Timeout() || ctx.Err() != nil {
 					return err

@@ -16,8 +16,8 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlerror"
 )
 
-// A Cluster contains the servers of a Galera cluster, which can be read separately. A nil Cluster is a database
-// with one server.
+// A Cluster contains the servers of a Galera cluster, so that each of them can be read separately. A nil
+// Cluster is a database with one server.
 type Cluster struct {
 	configs []*mysqldriver.Config
 	open    func(c driver.Connector, conns int) (*gorm.DB, error)
@@ -26,7 +26,7 @@ type Cluster struct {
 	nodes []node
 }
 
-// A node is one server of a cluster. Its reads include everything that any node has committed before.
+// A node is one server of a cluster. Its reads include all commits that any node had made before the read.
 type node struct {
 	addr string // host:port
 	db   *gorm.DB
@@ -39,7 +39,7 @@ const (
 	causally = "SET SESSION wsrep_sync_wait = " + causal
 )
 
-// connect opens the servers, including dead ones, whose reads fail.
+// connect opens the database of each server. It also opens dead servers; their reads fail.
 func (c *Cluster) connect() ([]node, error) {
 	if c == nil {
 		return nil, nil
@@ -74,9 +74,8 @@ func (c *Cluster) DBs() (dbs []*gorm.DB, _ error) {
 // settleTimeout limits the time in which live nodes apply commits of other nodes.
 const settleTimeout = 30 * time.Second
 
-// Settle waits until each live node shows all earlier commits. It skips nodes that are dead or
-// outside the cluster: these receive the missing commits before they accept a statement. With one
-// server it returns at once.
+// Settle waits until each live node shows all earlier commits. It skips nodes that are dead or outside the cluster:
+// these receive the missing commits before they accept a statement. With one server Settle returns at once.
 func (c *Cluster) Settle(ctx context.Context) error {
 	nodes, err := c.connect()
 	if err != nil {
@@ -103,14 +102,14 @@ func (n node) settle(ctx context.Context) error {
 	}
 	waiting, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // the time limit of the connection or of waiting has ended
+	if _, err := pool.ExecContext(waiting, "SELECT 1"); sqlerror.KindOf(err) == sqlerror.Contended || waiting.Err() != nil { // the connection's time limit or that of `waiting` has ended
 		return fmt.Errorf("%s did not apply the committed data within %s", n.addr, settleTimeout)
 	}
 	return nil
 }
 
-// askGalera reports whether the server belongs to a Galera cluster. If so, it records the
-// differences in e.
+// askGalera reports whether the server belongs to a Galera cluster. If so, it records in e how a cluster
+// differs from one server.
 func askGalera(ctx context.Context, e *Engine) (certifies bool, _ error) {
 	settings, err := variables(ctx, e.Admin, "wsrep_on", "innodb_flush_log_at_trx_commit", "group_replication_group_name")
 	if err != nil {
@@ -128,7 +127,7 @@ func askGalera(ctx context.Context, e *Engine) (certifies bool, _ error) {
 	if err := e.Admin.WithContext(ctx).Raw("SHOW STATUS LIKE 'wsrep_provider_version'").Scan(&version).Error; err != nil {
 		return false, fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 	}
-	version.Value, _, _ = strings.Cut(version.Value, "(") // 26.4.23(r1a2b3c4)
+	version.Value, _, _ = strings.Cut(version.Value, "(") // removes the part in brackets of a version such as 26.4.23(r1a2b3c4)
 	e.Server += ", Galera " + version.Value
 	if at := settings["innodb_flush_log_at_trx_commit"]; at != "1" {
 		e.Warnings = append(e.Warnings, "--db: innodb_flush_log_at_trx_commit is "+at+": nodes that are all lost at once take sales with them that buyers were told of; set it to 1")
@@ -137,8 +136,8 @@ func askGalera(ctx context.Context, e *Engine) (certifies bool, _ error) {
 	return true, nil
 }
 
-// askReads records in e.Lacks if an unlocked read may return other data than the committed data.
-// Sessions use the server's default isolation level unless the URL sets one.
+// askReads records in e.Lacks that reads without a lock may not return exactly the committed data. The
+// isolation level of the sessions is the server's default unless the URL sets one.
 func askReads(ctx context.Context, e *Engine) error {
 	var level struct{ Value string }
 	const named = "SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // MariaDB uses tx_isolation until 11.1
@@ -155,14 +154,15 @@ func askReads(ctx context.Context, e *Engine) error {
 	if err != nil {
 		return err
 	}
-	// MySQL 8.0 Reference Manual, 20.5.3, "Transaction Consistency Guarantees".
+	// Source: MySQL 8.0 Reference Manual, 20.5.3, "Transaction Consistency Guarantees".
 	if members["group_replication_group_name"] != "" && !strings.HasPrefix(members["group_replication_consistency"], "BEFORE") {
 		e.Lacks[dialect.CurrentReads] = "a member of a replication group may be behind what another one has committed (group_replication_consistency is not BEFORE)"
 	}
 	return nil
 }
 
-// causalAdmin makes the reads of e.Admin causal, so that a restock sees all records that it must delete.
+// causalAdmin makes the reads of e.Admin wait for the commits of all nodes. A restock must see all records to
+// delete.
 func causalAdmin(e *Engine, configs []*mysqldriver.Config) error {
 	before, err := e.Admin.DB()
 	if err != nil {
@@ -174,7 +174,7 @@ func causalAdmin(e *Engine, configs []*mysqldriver.Config) error {
 	return errors.Join(err, before.Close())
 }
 
-// variables returns the values of server variables by name, without unknown ones.
+// variables returns the values of server variables by name. It leaves out variables that the server does not know.
 func variables(ctx context.Context, db *gorm.DB, names ...string) (map[string]string, error) {
 	var seen []struct {
 		Name  string `gorm:"column:Variable_name"`

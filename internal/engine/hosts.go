@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// parseHosts is url.Parse for a URL with several hosts, h1:1,h2:2. Host then contains all of them.
+// parseHosts parses a URL with several hosts, h1:1,h2:2, as url.Parse does. Host then contains all of them.
 func parseHosts(text string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	end := strings.IndexAny(rest, "/?#")
@@ -32,7 +32,7 @@ func parseHosts(text string) (*url.URL, error) {
 	return u, err
 }
 
-// addresses returns the host:port of each entry in h1:1,h2, without duplicates.
+// addresses returns the host:port of each entry in a list such as h1:1,h2, without duplicates.
 func addresses(list, port string) (all []string, _ error) {
 	seen := map[string]bool{}
 	for host := range strings.SplitSeq(list, ",") {
@@ -56,8 +56,8 @@ func addresses(list, port string) (all []string, _ error) {
 // errUnencoded shows no part of the URL, since any part may belong to the password.
 var errUnencoded = errors.New("unexpected @ after the hosts; in user and password, percent-encode / (%2F), ? (%3F), # (%23) and @ (%40)")
 
-// strayAt reports whether an @ comes after the hosts. Then a password contains an unencoded slash,
-// question mark or hash, and its rest looks like hosts and a path.
+// strayAt reports whether an @ comes after the hosts. Then a password contains an unencoded slash, question
+// mark or hash, and the parser takes the rest of the password for hosts and a path.
 func strayAt(text string) bool {
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme == "unix" { // a file name may contain @
@@ -67,8 +67,8 @@ func strayAt(text string) bool {
 	return i >= 0 && strings.Contains(rest[i:], "@")
 }
 
-// noneBefore reports whether no other @ precedes the stray one. A database URL may contain further @ in its
-// query.
+// noneBefore reports whether no other @ comes before the one that strayAt found. A database URL may have
+// further @ in its query, and these are valid.
 func noneBefore(text string) bool {
 	_, rest, _ := strings.Cut(text, "://")
 	i := strings.IndexAny(rest, "/?#")

@@ -9,10 +9,9 @@ import (
 	"gorm.io/gorm"
 )
 
-// inLine is a pool that gives connections to transactions in order of arrival. database/sql gives a
-// free connection to a random waiter (connRequestSet.TakeRandom). With 256 buyers and 64 connections,
-// one buyer in a hundred then waited ten times as long as the others. Other statements use the pool
-// as usual.
+// inLine is a pool that gives connections to transactions in order of arrival. Other statements use the pool as
+// usual. Without inLine, database/sql gives a free connection to a random waiter (connRequestSet.TakeRandom). With
+// 256 buyers and 64 connections, one buyer in a hundred then waited ten times as long as the others.
 //
 // It is safe for concurrent use.
 type inLine struct {
@@ -26,7 +25,7 @@ func stand(db *gorm.DB, pool *sql.DB, conns int) {
 	db.ConnPool, db.Statement.ConnPool = line, line
 }
 
-// BeginTx implements gorm.ConnPoolBeginner. It returns the error of ctx if that ends first.
+// BeginTx implements gorm.ConnPoolBeginner. It returns the error of ctx if ctx ends while the transaction waits.
 func (l *inLine) BeginTx(ctx context.Context, o *sql.TxOptions) (gorm.ConnPool, error) {
 	if err := l.places.Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -42,7 +41,7 @@ func (l *inLine) BeginTx(ctx context.Context, o *sql.TxOptions) (gorm.ConnPool, 
 // GetDBConn implements gorm.GetDBConnector.
 func (l *inLine) GetDBConn() (*sql.DB, error) { return l.DB, nil }
 
-// placed is a transaction with a place in the queue. Its connection is freed before its place.
+// placed is a transaction that has got its place. It returns its connection first and then its place.
 type placed struct {
 	*sql.Tx
 	line  *inLine

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// LockServerNeeds lists the needs of strategies that a lock server meets.
+// LockServerNeeds lists the kinds of lock server that strategies may need.
 func LockServerNeeds() []string { return []string{"redis", "redlock", "zookeeper", "etcd"} }
 
 // startLocal starts the servers in parallel, since the database needs a second or two to create its
@@ -61,7 +61,7 @@ func startLocal(e *Engine) error {
 	return nil
 }
 
-// At returns the configuration that opens running lock servers, and a list of them.
+// At returns the configuration that opens running lock servers, and the list of these servers.
 func At(l *localserver.LockServers) (c Config, servers []LockServer) {
 	if l.Redis != nil {
 		c.Redis = l.Redis.URL()

@@ -103,15 +103,15 @@ func forBuyers(configs []*mysqldriver.Config, wait time.Duration, snapshots bool
 		}
 		c.ReadTimeout = wait + 10*time.Second // a hanging server becomes an error
 		c.WriteTimeout = 10 * time.Second
-		// The buyer gives up first; this time-out ends the wait in the server.
+		// The buyer gives up first. This time-out then also ends the wait in the server.
 		c.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(wait/time.Second) + 1)
 		all = append(all, c)
 	}
 	return all
 }
 
-// newMySQLConnector returns a connector for one server or several. With several, it tries them from the index
-// first on, and uses the first server that accepts statements.
+// newMySQLConnector returns a connector for one server or several. With several, it tries them in order,
+// beginning with the index `first`, and uses the first server that accepts statements.
 func newMySQLConnector(configs []*mysqldriver.Config, first int, certifies bool) (driver.Connector, error) {
 	if len(configs) == 1 && !certifies {
 		return mysqldriver.NewConnector(configs[0])
@@ -128,10 +128,10 @@ func deadNodes(ctx context.Context, configs []*mysqldriver.Config) (warnings []s
 			warnings = append(warnings, fmt.Sprintf("--db: %s takes no statements, the shop goes on with the other nodes: %v", c.Addr, err))
 			continue
 		}
-		_ = conn.Close() // no longer needed
+		_ = conn.Close() // the connection was only a check
 	}
 	if len(warnings) == len(configs) {
-		return nil // a later connection reports the error
+		return nil // the buyers' connections will report this error
 	}
 	return warnings
 }
@@ -147,7 +147,7 @@ func at(u *url.URL, host string) *url.URL {
 func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string, _ error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer time.AfterFunc(greetingTimeout, func() { // a PostgreSQL server and this client would wait for each other
+	defer time.AfterFunc(greetingTimeout, func() { // otherwise this client and a PostgreSQL server would wait for each other
 		if isPostgres(ctx, address) {
 			cancel(fmt.Errorf("a PostgreSQL server answers there; use %s", postgresDatabase().example))
 		}
@@ -171,7 +171,7 @@ func askMySQL(ctx context.Context, e *Engine, address string) (snapshots string,
 	return "", fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %w", err)
 }
 
-// mysqlConfig parses the URL. It overrides the settings that the strategies rely on.
+// mysqlConfig parses the URL. Settings that the strategies rely on override those in the URL.
 func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	addr, name := withPort(u, "3306"), strings.TrimPrefix(u.Path, "/")
 	if u.Hostname() == "" {
@@ -180,7 +180,7 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	if name == "" {
 		return nil, fmt.Errorf("the URL names no database; %w", errURL())
 	}
-	// The address is needed, since tls=true checks the certificate against it.
+	// The address is in the DSN, since tls=true checks the certificate against it.
 	c, err := mysqldriver.ParseDSN("tcp(" + addr + ")/?" + u.RawQuery)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func mysqlConfig(u *url.URL) (*mysqldriver.Config, error) {
 	c.User = u.User.Username()
 	c.Passwd, _ = u.User.Password()
 	c.ParseTime, c.Loc = true, time.UTC
-	c.ClientFoundRows = true   // RowsAffected counts matching rows, since a lost update may write the same number
+	c.ClientFoundRows = true   // RowsAffected counts matching rows, even if an UPDATE writes the value that a row already has
 	c.InterpolateParams = true // one round trip per statement instead of three
 	c.Timeout = 3 * time.Second
 	c.Logger = &mysqldriver.NopLogger{} // the driver also returns its errors

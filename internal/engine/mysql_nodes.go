@@ -15,23 +15,23 @@ import (
 	"github.com/oversell/oversell/internal/engine/sqlconn"
 )
 
-// nodes tracks the servers of one cluster for one process. The process uses one node at a time, and
-// moves to another if that one is dead. Its methods are safe for concurrent use.
+// nodes tracks the servers of one cluster for one process. The process uses one node at a time, its present
+// node. If that node is dead, the process moves to another. The methods are safe for concurrent use.
 type nodes struct {
-	configs []*mysqldriver.Config // in the order of preference of this process
+	configs []*mysqldriver.Config // in the process's order of preference
 	session string                // first statement of each connection, or ""
 
 	mu     sync.Mutex
 	at     int               // index of the node for new connections
 	failed map[int]time.Time // last failure of a node, by index
-	asked  time.Time         // last check of the nodes that the process prefers to the present one
+	asked  time.Time         // when the preferred nodes, those before the present one, were last checked
 }
 
 const (
-	// nodeTimeout limits the time in which a node accepts a connection and a first statement. A
-	// frozen node accepts connections and stays silent.
+	// nodeTimeout limits the time in which a node must accept a connection and a first statement. A frozen
+	// node accepts connections and stays silent.
 	nodeTimeout = 3 * time.Second
-	// nodeRest is the time after a failure in which a node is tried last.
+	// nodeRest is how long a node is tried last after a failure.
 	nodeRest = 5 * time.Second
 )
 
@@ -41,7 +41,7 @@ func newNodes(configs []*mysqldriver.Config, first int) *nodes {
 	return &nodes{configs: slices.Concat(configs[first:], configs[:first]), failed: map[int]time.Time{}}
 }
 
-// order returns the order in which nodes are tried: the present one, the others, then those that
+// order returns the order in which nodes are tried: the present node, then the others, and last those that
 // failed recently.
 func (n *nodes) order() []int {
 	n.mu.Lock()
@@ -63,7 +63,7 @@ func (n *nodes) rests(i int) int {
 	return 0
 }
 
-// left records that a node is dead or accepts no statements.
+// left records that the process had to leave node i, which is dead or accepts no statements.
 func (n *nodes) left(i int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,8 +90,8 @@ func (n *nodes) stays(i int) bool {
 	return i == n.at
 }
 
-// back moves the process away from its present node, which has the index from, to the first live node that it
-// prefers.
+// back moves the process to the first live node that it prefers to its present node. `from` is the index of
+// the present node.
 func (n *nodes) back(from int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(from)*nodeTimeout)
 	defer cancel()
@@ -108,7 +108,7 @@ func (n *nodes) back(from int) {
 func (n *nodes) connect(ctx context.Context, i int) (driver.Conn, error) {
 	conn, err := n.within(ctx, i)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		// This time-out is ours and not the buyer's, so the server counts as down.
+		// This time-out is the node's and not the buyer's, so the node counts as down.
 		return nil, &net.OpError{Op: "connect", Net: "tcp", Err: fmt.Errorf("it was silent for %s", nodeTimeout)}
 	}
 	return conn, err
@@ -135,9 +135,9 @@ func (n *nodes) within(ctx context.Context, i int) (driver.Conn, error) {
 	return conn, nil
 }
 
-// takesStatements checks that a node accepts statements. A Galera node that lost the others, or that
-// is catching up, answers but refuses reads and writes. SHOW STATUS would also tell, but it may hang
-// while the cluster waits for dead nodes.
+// takesStatements checks that a node accepts statements. A Galera node that has lost the others, or that is
+// catching up, answers but refuses reads and writes. SHOW STATUS would tell that too, but may hang while the
+// cluster waits for dead nodes.
 func takesStatements(ctx context.Context, conn driver.Conn) error {
 	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT 1", nil)
 	if err != nil {
@@ -162,8 +162,8 @@ func (n *nodes) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, errors.Join(errs...)
 }
 
-// try connects to one node. A buyer may give up before a silent node reaches its time-out. The result
-// is recorded even then, since otherwise the process would never move to the next node.
+// try connects to one node and records the result. A buyer may give up before a silent node reaches its
+// time-out. try records the result even then; otherwise the process would never move to the next node.
 func (n *nodes) try(ctx context.Context, i int) (driver.Conn, error) {
 	type result struct {
 		conn driver.Conn
@@ -212,8 +212,8 @@ const (
 	refused = 1213
 )
 
-// seen inspects the error of a statement. If the node refuses statements, it has executed nothing. In that case
-// seen discards the connection, so that the next connection goes to another node.
+// seen inspects the error of a statement. A node that is not ready refuses statements and executes nothing.
+// Then seen marks the connection as unusable, and the next connection goes to another node.
 func (c *nodeConn) seen(err error) error {
 	var said *mysqldriver.MySQLError
 	if errors.As(err, &said) && said.Number == notReady {

@@ -59,12 +59,12 @@ func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
 	return err
 }
 
-// bounded returns c with time-outs in the server. The buyer gives up first. The time-outs end
-// sessions of processes that lost their connection, or that hang in a transaction. They are long
-// enough for a process that is stopped for a while.
+// bounded returns c with time-outs in the server, all longer than a buyer's wait. They end the sessions of
+// processes that lost their connection, or that hang in a transaction. They are long enough for a process that
+// is stopped for a while.
 func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
 	c = c.Copy()
-	c.RuntimeParams["client_min_messages"] = "warning" // see warned
+	c.RuntimeParams["client_min_messages"] = "warning" // includes the code that the constant `warned` explains
 	for name, limit := range map[string]time.Duration{
 		"lock_timeout":                        wait + time.Second,
 		"statement_timeout":                   wait + 10*time.Second,
@@ -75,7 +75,7 @@ func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
 	return c
 }
 
-// postgresConfig parses the URL. The driver turns unknown parameters into settings of the session.
+// postgresConfig parses the URL. The driver turns parameters that it does not know into settings of the session.
 func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	if u.Hostname() == "" {
 		return nil, fmt.Errorf("the URL names no host; %w", errURL())
@@ -85,7 +85,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	}
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		text := err.Error() // contains the URL, with the password if the parser did not find it
+		text := err.Error() // contains the URL, and also the password if the parser could not find it in the URL
 		if i := strings.LastIndex(text, "`: "); i >= 0 {
 			return nil, errors.New(text[i+len("`: "):])
 		}
@@ -102,7 +102,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// askPostgres asks for the server's version, and checks that the shop can sell from it.
+// askPostgres asks for the server's version, and checks that the shop can use the server.
 func askPostgres(ctx context.Context, e *Engine) error {
 	var server struct {
 		Number   int
@@ -157,7 +157,7 @@ func firstWords(text string, n int) string {
 	return strings.TrimRight(strings.Join(words[:min(n, len(words))], " "), ",")
 }
 
-// A refusal is an error of the server in one line.
+// A refusal formats an error of the server in one line.
 type refusal struct{ *pgconn.PgError }
 
 func (r refusal) Error() string {
@@ -170,8 +170,8 @@ func (r refusal) Error() string {
 
 func (r refusal) Unwrap() error { return r.PgError }
 
-// postgresRefused describes in one line why a server could not be opened. The driver's error lists each attempt
-// with and without TLS.
+// postgresRefused says in one line why a server could not be opened. The driver's own error lists each attempt
+// with TLS and without.
 func postgresRefused(err error) error {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -185,8 +185,9 @@ func postgresRefused(err error) error {
 	return fmt.Errorf("the database does not answer; check that it runs and that its URL is right: %s", reason)
 }
 
-// migrateUnderAdvisoryLock runs migrate under a lock, since one of two simultaneous migrations would fail. The
-// lock belongs to a transaction, which even a pooler keeps on one connection. The lock applies to one database.
+// migrateUnderAdvisoryLock calls `migrate` under a lock, since one of two simultaneous migrations would fail.
+// A transaction holds the lock: even a connection pooler keeps a transaction on one connection. The lock
+// applies to one database.
 func migrateUnderAdvisoryLock(ctx context.Context, db *sql.DB, migrate func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

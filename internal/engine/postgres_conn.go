@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// postgresConnector opens connections that never interrupt a COMMIT.
+// postgresConnector opens connections on which the end of a context never interrupts a COMMIT.
 type postgresConnector struct {
 	driver.Connector
 	patience time.Duration // maximum wait for the answer to a COMMIT; 0: unlimited
@@ -42,22 +42,22 @@ func newPostgresConnector(c *pgx.ConnConfig, patience time.Duration) postgresCon
 	return postgresConnector{stdlib.GetConnector(*c, utc, stdlib.OptionShouldPing(wasIdle)), patience}
 }
 
-// scalars maps each PostgreSQL type to the Go types of arguments that pgx must send as that type. pgx reduces
-// pointers and named types to these.
+// scalars maps each PostgreSQL type to the Go types of arguments that pgx must send as that type. pgx treats
+// pointers and named types like their underlying types.
 var scalars = map[string][]any{
 	"int2": {int16(0)}, "int4": {int32(0)}, "int8": {0, int64(0), int8(0), uint8(0), uint16(0), uint32(0)}, "numeric": {uint(0), uint64(0)},
 	"float4": {float32(0)}, "float8": {0.0}, "bool": {false}, "text": {""}, "bytea": {[]byte(nil)},
 	"timestamptz": {time.Time{}}, "interval": {time.Duration(0)}, "json": {json.RawMessage(nil)},
 }
 
-// wasIdle reports whether a pooled connection must be checked before use. A new connection, which seems idle
-// since the year 1, needs no check.
+// wasIdle reports whether a pooled connection must be checked before use: after a second without use. A new
+// connection needs no check; its idle time counts from the year 1.
 func wasIdle(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > time.Second && p.IdleDuration < 24*365*time.Hour
 }
 
-// warned is the code of warnings without a code of their own. One of them says that COMMIT stopped waiting for
-// a synchronous replica (syncrep.c, SyncRepWaitForLSN). The answer is still COMMIT.
+// warned is the code of warnings without a code of their own. One of these warnings says that COMMIT stopped
+// waiting for a synchronous replica (syncrep.c, SyncRepWaitForLSN). The answer is still COMMIT.
 const warned = "01000"
 
 func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -97,15 +97,15 @@ func (c *postgresConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.
 	switch {
 	case err == nil:
 	case ctx.Err() == nil && !errors.As(err, &said):
-		return nil, driver.ErrBadConn // the idle connection broke and BEGIN has no effect, so database/sql can use another connection
+		return nil, driver.ErrBadConn // the idle connection was broken and BEGIN had no effect, so database/sql can use another connection
 	default:
 		return nil, err
 	}
 	return postgresTx{tx, c.patience}, nil
 }
 
-// Greeted returns the id of the server process that greeted the client. Behind a pooler, another
-// process serves the statements.
+// Greeted returns the id of the server process that opened the connection. Behind a pooler, other processes
+// execute the statements.
 func (c *postgresConn) Greeted() uint32 { return c.Conn.Conn().PgConn().PID() }
 
 // IsValid implements driver.Validator.
@@ -116,7 +116,7 @@ type postgresTx struct {
 	patience time.Duration
 }
 
-// errNoAnswer does not wrap the error of a context, which would mean that COMMIT was never sent.
+// errNoAnswer does not wrap the error of a context. That error would mean that COMMIT was never sent.
 var errNoAnswer = errors.New("the server did not answer in time")
 
 func (t postgresTx) Commit() error {

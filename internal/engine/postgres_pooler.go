@@ -7,11 +7,11 @@ import (
 )
 
 // A pooler such as PgBouncer, in transaction mode, may give each transaction another connection to the server.
-// Then the shop cannot rely on the state of a connection: a prepared statement is missing or exists twice, a
-// setting belongs to another client, and a session lock is never released.
+// So the shop cannot rely on the state of a connection: a prepared statement may be missing or exist twice, a
+// setting may belong to another client, and a session lock may never be released.
 
-// pooled reports whether the connection goes through a pooler: the server process that serves it is
-// not the one that greeted the client.
+// pooled reports whether the connection goes through a pooler. It does if the process that executes statements
+// is not the one that opened the connection.
 func pooled(ctx context.Context, c *pgx.ConnConfig) (bool, error) {
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A URL may name the port of another kind of server. A MySQL server sends the first message, and a PostgreSQL
-// server waits for one. So a MySQL client and a PostgreSQL server would wait for each other forever.
+// A user may give the URL of one kind of server the port of another. A MySQL server sends the first message, and a
+// PostgreSQL server waits for one. So a MySQL client and a PostgreSQL server would wait for each other forever.
 
 const greetingTimeout = time.Second
 
@@ -18,8 +18,8 @@ func isMySQL(ctx context.Context, address string) bool {
 	return len(greeting) == 5 && greeting[3] == 0 && greeting[4] == 10
 }
 
-// isPostgres reports whether the server answers a request for TLS with one letter, yes or no
-// (PostgreSQL 15 manual, 55.2.10 and 55.7, SSLRequest).
+// isPostgres reports whether the server answers a request for TLS with one letter, S or N (PostgreSQL 15
+// manual, 55.2.10 and 55.7, SSLRequest).
 func isPostgres(ctx context.Context, address string) bool {
 	if len(exchange(ctx, address, nil, 1)) > 0 {
 		return false

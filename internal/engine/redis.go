@@ -17,9 +17,9 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 )
 
-// A redisKind is one topology of Redis. Each has a file, and a line in redisKinds.
+// A redisKind is one topology of Redis. Each has its own file, and a line in the function redisKinds.
 type redisKind struct {
-	topology string // name in the promises
+	topology string // name of the topology in the catalogue of strategies
 	scheme   string
 	example  string // example URL for messages
 
@@ -27,7 +27,7 @@ type redisKind struct {
 	open func(ctx context.Context, e *Engine) error
 }
 
-// redisKinds returns the kinds that --redis accepts.
+// redisKinds returns the kinds of Redis that --redis accepts.
 func redisKinds() []redisKind {
 	return []redisKind{
 		{topology.Single, "redis", "redis://[:password@]host:6379", openSingle},
@@ -44,7 +44,7 @@ func openRedis(ctx context.Context, e *Engine) error {
 			return kind.open(ctx, e)
 		}
 	}
-	return openSingle(ctx, e) // rediss and unix, or an error of the library
+	return openSingle(ctx, e) // the schemes rediss and unix; for other schemes the library returns an error
 }
 
 func openSingle(ctx context.Context, e *Engine) error {
@@ -93,9 +93,9 @@ func redisMode(ctx context.Context, client *redis.Client) string {
 	return mode
 }
 
-// redisNode returns a client of one server that tries each command once. A node of Redlock has less
-// time to answer, since one silent node must not delay the majority. If an answer comes too late, the
-// lock deletes its key on every node.
+// redisNode returns a client of one server that tries each command once. A Redlock node gets less time to
+// answer, since one silent node must not delay the majority. If such a node sets a key too late, the lock
+// deletes the key on every node.
 func redisNode(c Config, address string, ofRedlock bool) (*redis.Client, error) {
 	if strayAt(address) {
 		return nil, errUnencoded
@@ -120,9 +120,9 @@ func redisNode(c Config, address string, ofRedlock bool) (*redis.Client, error) 
 	return redis.NewClient(o), nil
 }
 
-// redisOptions returns the options of every client. A command is tried once, since a lock's script
-// must not run twice. It ends with the deadline of its context, which is the buyer's wait. The
-// timeouts are for commands without a deadline.
+// redisOptions returns the options of every client. A command is tried once, since a lock's script must not
+// run twice. It ends with the deadline of its context, which is the end of the buyer's wait. The timeouts are
+// for commands without a deadline.
 func (c Config) redisOptions() *redis.UniversalOptions {
 	silence := c.Wait + 10*time.Second
 	return &redis.UniversalOptions{
@@ -133,8 +133,8 @@ func (c Config) redisOptions() *redis.UniversalOptions {
 	}
 }
 
-// answerTime is how long Redis may take to answer a buyer whose wait is over. The buyer learns its
-// outcome at most that much later. A node of Redlock never has more time.
+// answerTime is how long Redis may take to answer after a buyer's wait is over. The buyer learns its outcome
+// at most that much later. A Redlock node gets no more time than this in any case.
 func (c Config) answerTime() time.Duration {
 	return min(max(c.Wait/2, 50*time.Millisecond), 2*time.Second)
 }
@@ -158,8 +158,8 @@ func redisExamples() string {
 // time of the others.
 const askTimeout = connectTimeout / 3
 
-// ask asks the hosts that answer a PING, in parallel, each through its own client. It returns the errors in
-// the order of the hosts.
+// ask puts a question to all hosts that answer a PING, in parallel, each through its own client. It returns
+// the errors in the order of the hosts.
 func (l hostList) ask(ctx context.Context, o *redis.UniversalOptions, question func(context.Context, *redis.Client) error) []error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

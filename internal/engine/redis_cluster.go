@@ -29,7 +29,7 @@ func openCluster(ctx context.Context, e *Engine) error {
 	newClient := func() *redis.ClusterClient {
 		options := o.Cluster()
 		options.MaxRedirects, options.MinRetryBackoff, options.MaxRetryBackoff = maxRedirects, 5*time.Millisecond, 50*time.Millisecond
-		options.DisableRoutingPolicies = true // route by key only
+		options.DisableRoutingPolicies = true // route a command only by its key
 		client := redis.NewClusterClient(options)
 		e.onClose(client.Close)
 		return client
@@ -62,16 +62,15 @@ func askNodes(ctx context.Context, e *Engine, l hostList, o *redis.UniversalOpti
 	}))
 }
 
-// maxRedirects limits how often a command follows a moving slot. A server that answers MOVED, ASK or
-// READONLY has not executed the command, so following repeats nothing (Redis cluster specification,
-// "Redirection and resharding").
+// maxRedirects limits how often a command follows a moving slot. MOVED, ASK and READONLY mean that the server has
+// not executed the command, so a second try is safe (Redis cluster specification, "Redirection and resharding").
 const maxRedirects = 5
 
 // onceOnCluster keeps the client from repeating a command after a broken connection or a missing
 // answer. The library would repeat it up to maxRedirects times, also on other nodes, whatever
 // MaxRetries says. A lock's script must not run twice.
 //
-// Instead, the client asks again which node serves which slot, since a node may be gone.
+// After a failure, the client only asks again which node serves which slot, since a node may be gone.
 type onceOnCluster struct{ client *redis.ClusterClient }
 
 // DialHook implements redis.Hook.
@@ -92,8 +91,8 @@ func (h onceOnCluster) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// While only some keys of a slot have moved, a server answers TRYAGAIN to a command with several
-// keys. The command has no effect, and the move ends soon.
+// While only some keys of a slot have moved, a server answers TRYAGAIN to a command with several keys. The
+// command was not executed, and the move ends soon, so the client tries again.
 const (
 	triesAgain    = 20
 	tryAgainAfter = 10 * time.Millisecond
@@ -112,7 +111,8 @@ func (h onceOnCluster) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// reloadSlots makes the client reload the slots in the background, unless the server has answered.
+// reloadSlots makes the client reload the slots in the background if the server did not answer or the cluster
+// is down.
 func (h onceOnCluster) reloadSlots(ctx context.Context, err error) {
 	var reply redis.Error
 	if err == nil || errors.As(err, &reply) && !redis.IsClusterDownError(err) {

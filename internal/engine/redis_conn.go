@@ -9,8 +9,8 @@ import (
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// answered returns a variant of dial. On its connections an answer may take answerTime, even if the deadline
-// of its command is earlier.
+// answered returns a variant of the dial function. On its connections, the client waits at least answerTime
+// for an answer, even if the deadline of the command is earlier.
 //
 // A buyer's wait may end while its command is under way to a healthy server. If the client did not read the
 // answer, a key could be set without a holder, and the product would stay locked for the rest of the TTL.
@@ -28,13 +28,13 @@ func (dial dialFunc) answered(answerTime time.Duration) dialFunc {
 	}
 }
 
-// redisConn postpones deadlines that are earlier than answerTime from now.
+// redisConn postpones a deadline to at least answerTime from now.
 type redisConn struct {
 	net.Conn
 	answerTime time.Duration
 }
 
-// rawRedisConn also lets the client see whether the server has closed an idle connection.
+// rawRedisConn is a redisConn whose raw connection the client can check: the server may have closed it while idle.
 type rawRedisConn struct {
 	redisConn
 	syscall.Conn

@@ -17,10 +17,10 @@ import (
 	"github.com/oversell/oversell/internal/engine/topology"
 )
 
-// openSentinel opens the primary that the sentinels name, and follows failovers. A new connection
-// asks the sentinels for the primary, and their messages close old connections. The user and the
-// password of the URL belong to the Redis servers. The query may have sentinel_user and
-// sentinel_password for the sentinels.
+// openSentinel opens the primary that the sentinels name, and follows failovers. A new connection asks the
+// sentinels for the primary. When they report a failover, the client closes its old connections. The user and
+// the password of the URL belong to the Redis servers. The query may have sentinel_user and sentinel_password
+// for the sentinels.
 func openSentinel(ctx context.Context, e *Engine) error {
 	l, err := parseHostList(e.URLs.Redis, "26379")
 	if err != nil {
@@ -48,15 +48,15 @@ func openSentinel(ctx context.Context, e *Engine) error {
 	e.Redis, e.Topology = client, topology.Sentinel
 	e.onClose(client.Close)
 	e.onClose(pinger.Close)
-	// This check is a write. A replica refuses it, and the library then closes the connection and asks the
-	// sentinels for the primary. Otherwise a client that missed a failover would stay at the old primary.
+	// This check is a write. A replica refuses the write; then the library closes the connection and asks the
+	// sentinels for the primary. A client that missed a failover would otherwise stay at the old primary.
 	e.pingRedis = func(ctx context.Context) error { return pinger.Del(ctx, "shop:ready").Err() }
 	return nil
 }
 
-// sentinelDialer returns dial with another dialer for the sentinels. For a new connection, the library
-// asks its sentinel twice and then all of them. Each answer may take a quarter of a buyer's wait, so that a
-// quarter is left if one sentinel hangs.
+// sentinelDialer returns a dial function that gives sentinels less time. For a new connection, the library
+// asks its sentinel twice and then all of them. Each answer may take a quarter of a buyer's wait. So a quarter
+// is left if one sentinel hangs.
 func (c Config) sentinelDialer(sentinels []string, dial dialFunc) dialFunc {
 	patience := c.Wait / 4
 	toSentinel := c.redisDialer(&redis.Options{DialTimeout: patience})
@@ -69,7 +69,7 @@ func (c Config) sentinelDialer(sentinels []string, dial dialFunc) dialFunc {
 	}
 }
 
-// sentinelConn limits the wait for an answer. It does not limit a subscription, which has no deadline.
+// sentinelConn limits the wait for an answer. A subscription sets no deadline, so its wait is not limited.
 type sentinelConn struct {
 	net.Conn
 	patience time.Duration

@@ -31,9 +31,9 @@ func sqliteDatabase() database {
 	}
 }
 
-// sqliteConns is two, since SQLite has one writer. More connections would only wait in its busy
-// handler, which sleeps between tries; the queue of database/sql does not. With two, a reader can run
-// next to a writer.
+// sqliteConns is two, since SQLite has one writer at a time, and a reader can run next to the writer. More
+// connections would only wait in SQLite's busy handler, which sleeps between tries. The queue of database/sql
+// does not sleep.
 const sqliteConns = 2
 
 func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
@@ -54,7 +54,7 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 	}
 	e.dialect = func(db *sql.DB) gorm.Dialector { return &sqlite.Dialector{Conn: db} }
 	// Without temp_store, the statement journal of INSERT ... RETURNING allocates 64 KiB each time with mmap
-	// and munmap (memjournal.c, sqlite3JournalOpen). With it, large sorts also use memory.
+	// and munmap (memjournal.c, sqlite3JournalOpen). A side effect of temp_store: large sorts also use memory.
 	e.stepwise = file(0, "synchronous(OFF)", "temp_store(MEMORY)")
 	e.Database, e.Server = dialect.SQLite, "SQLite "+sqlite3.SQLITE_VERSION
 	e.URLs.Conns = sqliteConns
@@ -72,8 +72,8 @@ func openSQLite(_ context.Context, e *Engine, u *url.URL) (err error) {
 
 type sqliteConnector struct{ dsn string }
 
-// Connect tries again while another process turns the file to WAL or closes its last connection: SQLite
-// then answers SQLITE_BUSY at once, without its busy handler (pragma journal_mode, wal.html section 8).
+// Connect retries while another process turns the file to WAL or closes its last connection. SQLite then
+// answers SQLITE_BUSY at once, without its busy handler (pragma journal_mode, wal.html section 8).
 func (c sqliteConnector) Connect(ctx context.Context) (conn driver.Conn, err error) {
 	open := func() error {
 		conn, err = c.Driver().Open(c.dsn)
@@ -110,8 +110,9 @@ func (c sqliteConn) QueryContext(ctx context.Context, query string, args []drive
 	return c.Plain.QueryContext(context.WithoutCancel(ctx), query, args)
 }
 
-// migrateAgain repeats a migration that meets a lock, since SQLite has no named locks. Each step is a
-// transaction. On its next try, the process finds that another process has done the work.
+// migrateAgain repeats a migration that meets a lock: SQLite has no named locks with which migrations could
+// wait for each other. Each step is a transaction. On its next try, the process finds the work done by the
+// other process.
 func migrateAgain(ctx context.Context, _ *sql.DB, migrate func() error) error {
 	return sqliteAgain(ctx, migrate)
 }

@@ -1,12 +1,11 @@
 package dialect
 
-// Galera is the name of a Galera cluster of MariaDB. Its dialect is MySQL's, but a transaction may
-// read data that is older than the commits of another node. The catalogue has separate promises for
-// it.
+// Galera is the name of a Galera cluster of MariaDB. Its dialect is MySQL's, but a transaction at one node may not
+// see the latest commits of another node. So the catalogue of strategies lists Galera separately.
 const Galera = "galera"
 
-// Lacks returns the capabilities that a database lacks, with the reasons. engine.Engine.Lacks also contains
-// those that only an open server shows.
+// Lacks returns the capabilities that a database lacks, with the reasons. engine.Engine.Lacks adds those that
+// only show when the server is open.
 func Lacks(database string) map[string]string {
 	if Kind(database) != Galera {
 		return nil
@@ -16,8 +15,8 @@ func Lacks(database string) map[string]string {
 	}
 }
 
-// WhyUnexplored says why the explorer cannot control the order of the steps on a database; "" if it
-// can.
+// WhyUnexplored says why the explorer (`shop explore`) cannot control the order of the steps on a database. It
+// returns "" if the explorer can.
 func WhyUnexplored(database string) string {
 	if Kind(database) != Galera {
 		return ""

@@ -2,18 +2,18 @@ package dialect
 
 import "slices"
 
-// A Level is a database with the default isolation level of its sessions.
+// A Level is a database together with the default isolation level of its sessions.
 type Level struct {
-	Name  string // name in the promises of the catalogue
-	Title string // name for people
+	Name  string // name of the database in the catalogue of strategies
+	Title string // name in texts for users
 
-	// RefusesStale means that the server refuses to write a row that has changed since the
-	// transaction's snapshot.
+	// RefusesStale means that the server refuses to update a row that another transaction has changed since
+	// this transaction's snapshot.
 	RefusesStale bool
 }
 
-// Levels returns the databases that have promises in the catalogue, in display order. The promises
-// for MariaDB also apply to MySQL.
+// Levels returns the databases for which the catalogue promises something, in display order. The promises for
+// MariaDB also apply to MySQL.
 func Levels() []Level {
 	return []Level{
 		{Name: SQLite, Title: "SQLite"},
@@ -25,7 +25,7 @@ func Levels() []Level {
 	}
 }
 
-// LevelNamed returns the level with a name. An unknown name returns a level that refuses nothing.
+// LevelNamed returns the level with a name. For an unknown name, RefusesStale is false.
 func LevelNamed(name string) Level {
 	all := Levels()
 	if i := slices.IndexFunc(all, func(l Level) bool { return l.Name == name }); i >= 0 {

@@ -5,8 +5,8 @@ const MySQL = "mysql"
 
 // mysql returns the dialect of MySQL and MariaDB. InnoDB releases the locks of a transaction in memory before
 // it flushes the log, so it shows commits early (trx0trx.cc: trx_commit_in_memory, trx_flush_log_if_needed).
-// The status variable in RowWaits covers all databases of the server and is current, while
-// information_schema.innodb_trx is cached.
+// The status variable in RowWaits counts the waits in all databases of the server. It is current, while the
+// table information_schema.innodb_trx is cached.
 func mysql() Dialect {
 	return Dialect{
 		Name: MySQL, RowLocks: true, ShowsEarly: true, RowWaits: "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'",

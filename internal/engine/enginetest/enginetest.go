@@ -1,6 +1,6 @@
-// Package enginetest opens engines for tests: the embedded engine, and real servers that all tests of
-// a package share. make test lends these servers; otherwise the package starts its own. Each test has
-// its own database, Redis database number, and path in ZooKeeper and etcd.
+// Package enginetest opens engines for tests: the embedded engine, and real servers that all tests of a
+// package share. `make test` starts these servers and lends them; without it the package starts its own. Each
+// test has its own database, Redis database number, and path in ZooKeeper and etcd.
 package enginetest
 
 import (
@@ -27,26 +27,27 @@ import (
 	"github.com/oversell/oversell/internal/tier"
 )
 
-// Wait is Config.Wait of the test engines. The row lock time-out of the database is the next whole
-// second.
+// Wait is the maximum wait of a buyer in the test engines (Config.Wait). The row lock time-out of the database
+// is a second longer.
 const Wait = 5 * time.Second
 
 // Lease is the session time-out of ZooKeeper. It is longer than a test.
 const Lease = 2 * time.Minute
 
-// Each runs test on the embedded engine and on real servers.
+// Each runs the function test on the embedded engine and on real servers.
 func Each(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
 	t.Run(engine.Local, func(t *testing.T) { test(t, Local) })
 }
 
-// EachDatabase runs test as Each does, and also on PostgreSQL.
+// EachDatabase runs the function test as Each does, and also on PostgreSQL.
 func EachDatabase(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	Each(t, test)
 	t.Run(dialect.Postgres, func(t *testing.T) { test(t, Postgres) })
 }
 
-// EachCoordinated runs test as EachDatabase does. Under make soak, its real servers include ZooKeeper and etcd.
+// EachCoordinated runs the function test as EachDatabase does. Under `make soak`, the real servers include
+// ZooKeeper and etcd.
 func EachCoordinated(t *testing.T, test func(t *testing.T, open func(t *testing.T) *engine.Engine)) {
 	t.Run(engine.Embedded, func(t *testing.T) { test(t, Embedded) })
 	t.Run(engine.Local, func(t *testing.T) { test(t, Coordinated) })
@@ -59,18 +60,18 @@ func Embedded(t *testing.T) *engine.Engine {
 	return EmbeddedWith(t, nil)
 }
 
-// EmbeddedWith opens an embedded engine with these lock servers, of engine.LockServerNeeds. The explorer is
-// faster without servers that a strategy does not need.
+// EmbeddedWith opens an embedded engine with these lock servers (names in engine.LockServerNeeds). The
+// explorer, which tries interleavings, is faster without servers that a strategy does not need.
 func EmbeddedWith(t *testing.T, needs []string) *engine.Engine {
 	t.Helper()
 	return open(t, engine.Config{Name: engine.Embedded, Needs: needs, Wait: Wait, Conns: 16})
 }
 
-// borrowed returns the set that make test lends, or nil if this test binary has to start its own servers.
+// borrowed returns the set of servers that `make test` lends, or nil if this test binary has to start its own.
 var borrowed = sync.OnceValues(serverset.Borrow)
 
-// local opens the borrowed servers, or starts servers once per test binary. Their janitor ends them when
-// the binary ends.
+// local opens the borrowed servers, or starts servers once per test binary. A janitor process ends the started
+// servers when the binary ends.
 var local = sync.OnceValues(func() (*engine.Engine, error) {
 	set, err := borrowed()
 	if err != nil {
@@ -130,7 +131,7 @@ func CoordinatedPostgres(t *testing.T) *engine.Engine {
 	return open(t, coordinated(t, onPostgres(t)))
 }
 
-// coordinated adds the test's own paths in ZooKeeper and etcd.
+// coordinated adds paths in ZooKeeper and etcd that belong to this test.
 func coordinated(t *testing.T, c engine.Config) engine.Config {
 	t.Helper()
 	if !tier.Soaking() {
@@ -163,7 +164,7 @@ func database(t *testing.T, e *engine.Engine, name string) string {
 
 func testName() string { return "test_" + strings.ToLower(rand.Text()[:12]) }
 
-// shared returns the configuration of one test on the shared servers.
+// shared returns the configuration with which one test uses the shared servers.
 func shared(servers *engine.Engine, name, db string) engine.Config {
 	number := fmt.Sprintf("/%d", redisNumber.Add(1))
 	c := engine.Config{
@@ -176,8 +177,8 @@ func shared(servers *engine.Engine, name, db string) engine.Config {
 	return c
 }
 
-// Postgres opens a schema for one test on the shared PostgreSQL, with the lock servers of Local. Creating a
-// database instead would take four times as long.
+// Postgres opens a schema for one test on the shared PostgreSQL, with the lock servers of Local. A schema
+// takes a quarter of the time that a database would take.
 func Postgres(t *testing.T) *engine.Engine {
 	t.Helper()
 	return open(t, onPostgres(t))
@@ -209,7 +210,7 @@ func Redis(t *testing.T, kind string) *engine.Engine {
 	return e
 }
 
-// shares contains the services that the function Redis has started, by topology.
+// shares contains the Redis servers that the function Redis has started, by topology.
 var shares services
 
 type services struct {
@@ -266,8 +267,8 @@ func started[Server localserver.Database](start func(*localserver.Group) (Server
 	return engine.Open(context.Background(), engine.Config{DB: server.URL(), Wait: Wait, Conns: 4})
 }
 
-// Galera opens a database for one test on the shared cluster, with the lock servers of Local. process
-// is engine.Config.Process.
+// Galera opens a database for one test on the shared cluster, with the lock servers of Local. `process` is the
+// index of the shop's process; it selects the node.
 func Galera(t *testing.T, process int) *engine.Engine {
 	t.Helper()
 	tier.Test(t, "needs servers")
@@ -286,7 +287,7 @@ func At(t *testing.T, e *engine.Engine, process int) *engine.Engine {
 	return open(t, c)
 }
 
-// under adds the test's own path after the last host.
+// under returns the hosts with the test's own path after the last one.
 func under(name string, hosts []string) []string {
 	if len(hosts) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package sqlconn names the interfaces that the connections of the drivers implement. A wrapper of a
-// connection must offer all of them.
+// Package sqlconn names the interfaces that the connections of the database drivers implement. A type that wraps a
+// connection must implement all of them, since database/sql checks for each.
 package sqlconn
 
 import "database/sql/driver"

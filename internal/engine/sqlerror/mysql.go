@@ -29,8 +29,8 @@ func mysqlKind(err error) (kind Kind, said bool) {
 }
 
 // mysqlAmbiguous reports whether an error leaves open whether a COMMIT took place. A Galera node that loses
-// the others during its COMMIT answers ER_ERROR_DURING_COMMIT. The others may have received the
-// transaction before, and commit it.
+// the other nodes during its COMMIT answers ER_ERROR_DURING_COMMIT. The other nodes may have received the
+// transaction already, and then commit it.
 func mysqlAmbiguous(err error) bool {
 	var my *mysql.MySQLError
 	return errors.As(err, &my) && my.Number == 1180

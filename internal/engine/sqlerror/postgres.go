@@ -11,7 +11,7 @@ import (
 // postgresKind classifies an error of PostgreSQL. The codes are listed in the PostgreSQL 15 manual,
 // appendix A.
 func postgresKind(err error) (kind Kind, said bool) {
-	if errors.Is(err, pgx.ErrTxCommitRollback) { // COMMIT of a failed transaction was answered with ROLLBACK
+	if errors.Is(err, pgx.ErrTxCommitRollback) { // the transaction had failed, so the server answered COMMIT with ROLLBACK
 		return Other, true
 	}
 	var pg *pgconn.PgError
@@ -38,10 +38,10 @@ func postgresKind(err error) (kind Kind, said bool) {
 	return Other, true
 }
 
-// postgresAmbiguous reports whether an error leaves open whether a COMMIT took place. The server may end
-// the session at any moment, even after it has written a COMMIT (postgres.c: quickdie runs in a signal
-// handler). A proxy in front of several servers answers statement_completion_unknown, or that its own
-// connection broke.
+// postgresAmbiguous reports whether an error leaves open whether a COMMIT took place. The server may end the
+// session at any moment, even after it has written a COMMIT (postgres.c: quickdie runs in a signal handler). A
+// proxy in front of several servers may answer statement_completion_unknown, or that its connection to a
+// server broke.
 func postgresAmbiguous(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.SeverityUnlocalized != "ERROR" || pg.Code == "40003" || strings.HasPrefix(pg.Code, "08"))

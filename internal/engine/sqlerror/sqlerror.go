@@ -1,5 +1,5 @@
-// Package sqlerror classifies database errors by their meaning for a buyer. Only this package knows
-// the error codes of the drivers. A driver is one file, and one line in the function servers.
+// Package sqlerror classifies database errors by their meaning for a buyer. Only this package knows the error
+// codes of the drivers. Each driver has one file, and one line in the function servers.
 package sqlerror
 
 import (
@@ -21,8 +21,8 @@ const (
 	Down                  // the server was unreachable, or the connection broke
 )
 
-// servers returns a function for each server that classifies its errors. said is false if the error is not an
-// answer of that server.
+// servers returns, for each kind of server, a function that classifies its errors. The result `said` is false
+// if the error is not an answer of such a server.
 func servers() []func(err error) (kind Kind, said bool) {
 	return []func(error) (Kind, bool){mysqlKind, postgresKind, sqliteKind}
 }
@@ -32,11 +32,11 @@ func KindOf(err error) Kind {
 	if kind, said := answer(err); said {
 		return kind
 	}
-	if postgresBroken(err) { // checked first, since the time-out of its connects is also a context error
+	if postgresBroken(err) { // checked first, since pgx reports a time-out while connecting as a context error
 		return Down
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return Other // a deadline is also a net.Error, but does not concern the server
+		return Other // a context error is also a net.Error, but says nothing about the server
 	}
 	var network net.Error
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || mysqlBroken(err) ||

@@ -1,5 +1,5 @@
-// Package topology names the topologies of Redis. The promises of the catalogue use these names, the
-// engine detects the topology, and some faults apply to only one topology.
+// Package topology names the topologies of Redis. The engine detects the topology. The catalogue of strategies
+// uses the names, and some faults apply to only one topology.
 package topology
 
 import (
@@ -33,16 +33,16 @@ func EachPrimary(ctx context.Context, c redis.UniversalClient, fn func(redis.Uni
 	})
 }
 
-// A moving slot reaches its new server within this number of tries.
+// Limits for retries while a slot moves to another server. It arrives there within this number of tries.
 const (
 	tries      = 20
 	tryAgainIn = 10 * time.Millisecond
 )
 
-// OnConn calls fn with one connection to the server of the key, and returns the error of fn. WAIT needs
-// that, since it counts the replicas that have the writes of its own connection. If the server refuses
-// the script because the slot has moved, OnConn calls fn again; the script had no effect. While the
-// slot moves, fn gets a connection to the server that the answer ASK names, if the client knows it.
+// OnConn calls fn with one connection to the server of the key, and returns the error of fn. The command WAIT
+// needs this, since it counts the replicas that have the writes of its own connection. If the server refuses
+// fn's script because the slot has moved, the script had no effect, and OnConn calls fn again. While the slot
+// moves, fn gets a connection to the server that the answer ASK names, if the client knows that server.
 func OnConn(ctx context.Context, c redis.UniversalClient, key string, fn func(*redis.Conn) error) error {
 	cluster, several := c.(*redis.ClusterClient)
 	if !several {
@@ -74,7 +74,7 @@ func OnConn(ctx context.Context, c redis.UniversalClient, key string, fn func(*r
 // onNode calls fn with a connection to the node. hooks wrap the commands of fn.
 func onNode(node *redis.Client, fn func(*redis.Conn) error, hooks ...redis.Hook) error {
 	conn := node.Conn()
-	defer conn.Close() // back to the pool
+	defer conn.Close() // returns the connection to the pool
 	for _, hook := range hooks {
 		conn.AddHook(hook)
 	}
@@ -82,7 +82,7 @@ func onNode(node *redis.Client, fn func(*redis.Conn) error, hooks ...redis.Hook)
 }
 
 // onAsked calls fn with a connection to the primary at the address. If the client does not know that primary
-// yet, onAsked returns the given error.
+// yet, onAsked returns the error `unknown`.
 func onAsked(ctx context.Context, cluster *redis.ClusterClient, address string, unknown error, fn func(*redis.Conn) error) error {
 	var asked *redis.Client
 	err := EachPrimary(ctx, cluster, func(c redis.UniversalClient) error {
@@ -107,7 +107,7 @@ func (askingFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook implements redis.Hook.
 func (askingFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if name := cmd.Name(); name == "eval" || name == "evalsha" { // except the commands that open a connection
+		if name := cmd.Name(); name == "eval" || name == "evalsha" { // not before the commands that open a connection
 			if err := next(ctx, redis.NewStatusCmd(ctx, "asking")); err != nil {
 				cmd.SetErr(err)
 				return err
@@ -122,10 +122,10 @@ func (askingFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return next
 }
 
-// Wait sends WAIT and returns the number of replicas that have the writes of the connection. The server answers
-// when enough replicas have them, or after the duration within (at least 1 ms). The ReadTimeout of the
-// client limits the wait for that answer and must be longer than within. redis.Conn.Wait would use a limit of
-// within plus 10 s, and a silent server would delay a buyer for that long.
+// Wait sends WAIT and returns the number of replicas that have the writes of the connection. The server
+// answers when enough replicas have them, or after the time `within` (at least 1 ms). The client's ReadTimeout
+// limits the wait for that answer, and must be longer than `within`. redis.Conn.Wait would add 10 s to
+// `within`, so a silent server would delay a buyer for that long.
 func Wait(ctx context.Context, conn *redis.Conn, replicas int, within time.Duration) (int64, error) {
 	return conn.Do(ctx, "WAIT", replicas, max(within.Milliseconds(), 1)).Int64() // 0 would wait forever
 }

@@ -1,7 +1,7 @@
 // Package zookeeper is a session with ZooKeeper that reports when its ephemeral nodes may be gone.
 //
-// It is not a lock; internal/lockstrategy builds one on it. Invariant: if a
-// node of the session exists after a call of Doubt, it exists at least until the channel from Doubt is closed.
+// It is not a lock; internal/lockstrategy builds one on it. Invariant: a node of the session that exists after
+// a call of Doubt exists at least until the channel from Doubt is closed.
 package zookeeper
 
 import (
@@ -30,10 +30,10 @@ type Session struct {
 	doubt chan struct{}
 }
 
-// Open begins to connect to one of hosts and returns before it is connected. A host is "host:port",
-// with 2181 as the default port. The last host may end in a path, which becomes Session.Root, as in
-// ZooKeeper's own connection strings. timeout is the time for which ephemeral nodes outlive their
-// client; the server may choose another time.
+// Open begins to connect to one of the hosts and returns before it is connected. A host is "host:port", with
+// 2181 as the default port. The last host may end in a path, which becomes Session.Root, as in ZooKeeper's own
+// connection strings. `timeout` is how long ephemeral nodes outlive their client; the server may choose
+// another time.
 func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("no host; use host:2181")
@@ -61,7 +61,7 @@ func Open(hosts []string, timeout time.Duration) (*Session, error) {
 	}
 	s.Conn = conn
 	s.close = sync.OnceFunc(func() {
-		close(s.closed) // first, so that a call that now fails is not retried
+		close(s.closed) // first, so that calls that fail because of Close are not retried
 		conn.Close()
 	})
 	return s, nil
@@ -79,9 +79,8 @@ func checkHost(host string) error {
 	return nil
 }
 
-// event closes the channel of Doubt when the connection is lost. The server counts the session's time
-// from the last message that it received, which the client cannot know. The doubt therefore begins
-// with the disconnection and not with the expiry.
+// event closes the channel of Doubt when the connection is lost, and not only when the session expires. The server
+// counts the session's time from the last message that it received, and the client cannot know when that was.
 func (s *Session) event(e zk.Event) {
 	if e.Type != zk.EventSession || (e.State != zk.StateDisconnected && e.State != zk.StateExpired) {
 		return
@@ -97,7 +96,7 @@ func (s *Session) event(e zk.Event) {
 // ten receive time-outs, nearly seven times the session time-out.
 const handshake = 5 * time.Second
 
-// dial is the library's dialer, except that it waits for the first answer no longer than handshake.
+// dial is the library's dialer, except that it waits at most the time `handshake` for the first answer.
 func dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	conn, err := net.DialTimeout(network, address, timeout)
 	if err != nil {
@@ -106,8 +105,8 @@ func dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	return &firstAnswer{Conn: conn}, nil
 }
 
-// firstAnswer is a connection that limits read deadlines to handshake until the first read. Only one
-// goroutine may read, as in the library.
+// firstAnswer is a connection whose read deadlines are limited to `handshake` until the first answer arrives.
+// Only one goroutine may read from it, as the library does.
 type firstAnswer struct {
 	net.Conn
 	answered bool
@@ -136,8 +135,8 @@ func (s *Session) Doubt() <-chan struct{} {
 // Closed returns a channel that Close closes.
 func (s *Session) Closed() <-chan struct{} { return s.closed }
 
-// Ping reads the root node. Without a connection, the library tries all hosts in turn, for about a
-// second, and then fails the waiting calls.
+// Ping reads the root node. If there is no connection, the library tries all hosts in turn for about a second.
+// Then it fails the calls that wait.
 func (s *Session) Ping(ctx context.Context) error {
 	answered := make(chan error, 1)
 	go func() {
@@ -158,8 +157,8 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// ConnectionLost reports whether err leaves open whether the call was executed. The session may still
-// live.
+// ConnectionLost reports whether err leaves open whether the server executed the call. The session may still
+// be alive.
 func ConnectionLost(err error) bool {
 	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer)
 }

@@ -1,4 +1,4 @@
-// Package serverset describes the servers that testservers lends to a test binary.
+// Package serverset describes the servers that the command testservers lends to a test binary.
 package serverset
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Variable is the environment variable with the address of testservers, host:port. It is empty if none runs.
+// Variable is the environment variable with the address of testservers, host:port. Without testservers it is empty.
 const Variable = "OVERSELL_TEST_SERVERS"
 
 // A Set contains the URL of each server, as --db, --redis and --redlock take it.
@@ -16,7 +16,7 @@ type Set struct {
 	MySQL, Postgres, Redis string
 	Redlock                []string
 
-	lease net.Conn // the set belongs to its borrower until this connection ends
+	lease net.Conn // the set is free again when this connection ends
 }
 
 // Borrow returns a set of servers, and waits until one is free. It returns nil if testservers does not run. The

@@ -3,8 +3,8 @@
 //	go run ./internal/engine/enginetest/testservers go test ./...
 //
 // A set is a MariaDB, a PostgreSQL, a Redis and the nodes of Redlock. Each test binary needs a set for itself:
-// MariaDB counts the statements that wait for a row over all of its databases, and the explorer reads that
-// number. There are as many sets as go test runs binaries at the same time.
+// the explorer reads how many statements wait for a row, and MariaDB counts them over all of its databases.
+// There are as many sets as go test runs binaries at the same time.
 //
 //	testservers --- go test -p 2 --- explore.test      lockstrategy.test
 //	    |                                 | enginetest       |
@@ -45,7 +45,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run starts the sets and returns the exit code of the command. A signal ends the command first.
+// run starts the sets and returns the exit code of the command. A signal to this process first ends the command.
 func run(sets int, command []string) (code int, err error) {
 	if len(command) == 0 || sets < 1 {
 		return 0, errors.New("usage: testservers [-sets N] COMMAND [ARGS]")
@@ -77,11 +77,11 @@ func run(sets int, command []string) (code int, err error) {
 	go lend(listener, free)
 
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test passes it on
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test passes the signal on to its children
 	cmd.Env = append(os.Environ(), serverset.Variable+"="+listener.Addr().String())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()
-	if code := cmd.ProcessState.ExitCode(); code >= 0 { // -1: it did not start, or a signal ended it
+	if code := cmd.ProcessState.ExitCode(); code >= 0 { // -1: the command did not start, or a signal ended it
 		return code, nil
 	}
 	return 0, err

@@ -14,8 +14,8 @@ type Answer struct {
 	Purchaser  string
 	Units      int64 // ordered units; 0 means 1
 	Outcome    purchase.Outcome
-	ID         int64     // id of the sale's record
-	Start      time.Time // the buy was in flight from Start to End; zero if unknown
+	ID         int64     // id of the sale's record in the database
+	Start      time.Time // the purchase was in flight from Start to End; zero if unknown
 	End        time.Time
 	IsDeferred bool // the shop refused this buyer, and the buyer's Retry-After was not over when the run ended
 	Status     int  // status code of the HTTP response; 0 if there was none
@@ -37,17 +37,17 @@ type Sale struct {
 	Purchaser string
 	Amount    int64
 
-	Left, WaitedMS *int64 // equal to those of the receipt; nil if the record does not contain them
+	Left, WaitedMS *int64 // the values in the record, to compare with the receipt; nil if the record does not contain them
 }
 
 // Compare compares the answers with the records, by record id.
 //
-// The result `lost` is the number of receipts without a record of the same buyer and the same units. The result
-// `untold` is the number of these buyers' records that no receipt names. A buyer answered
-// purchase.Unknown may have one such record, which does not count.
+// The result `lost` is the number of receipts without a record of the same buyer and the same units. The
+// result `untold` is the number of records of these buyers that no receipt names. A buyer that was answered
+// purchase.Unknown may have one such record, and this record does not count as untold.
 func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	claimed := map[int64]bool{}
-	spare := map[string]int64{} // per buyer: how many records may exist without a receipt, one record for each answer Unknown
+	spare := map[string]int64{} // per buyer: how many records may exist without a receipt; each answer Unknown allows one
 	for _, a := range answers {
 		spare[a.Purchaser] += 0
 		switch a.Outcome {
@@ -56,7 +56,7 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 			if claimed[a.ID] || sale.Purchaser != a.Purchaser || sale.Amount != a.units() {
 				lost++
 			}
-			if sale.Purchaser == a.Purchaser { // if the database has lost this sale, the id may belong to another buyer's sale
+			if sale.Purchaser == a.Purchaser { // otherwise the database has lost this sale, and the id may belong to another buyer's sale
 				claimed[a.ID] = true
 			}
 		case purchase.Unknown:
@@ -76,8 +76,8 @@ func Compare(answers []Answer, sales map[int64]Sale) (lost, untold int64) {
 	return lost, untold
 }
 
-// Overlap returns the largest number of purchases in flight at the same time as a sale or a possible sale.
-// Concurrent refusals after the last sale prove nothing.
+// Overlap returns the largest number of purchases in flight at the same time. It counts only moments with a
+// sale or a possible sale: refusals after the last sale prove nothing.
 func Overlap(answers []Answer) int {
 	type edge struct {
 		at    time.Time
@@ -105,8 +105,8 @@ func Overlap(answers []Answer) int {
 	return most
 }
 
-// reservations lists the orders that may have reserved units and given them back: those that ended neither
-// with a sale nor with the answer sold out. Each list is sorted by time, and its units are cumulative.
+// reservations lists the orders that may have reserved units and given them back. These are all orders except
+// sales and those answered "sold out". Each list is sorted by time, and its units are cumulative.
 type reservations struct{ begun, ended []unitsAt }
 
 type unitsAt struct {
@@ -130,7 +130,7 @@ func reservationsOf(answers []Answer) (r reservations) {
 	return r
 }
 
-// during returns the number of units that other buyers may have reserved while the refused order was in
+// during returns the number of units that other buyers may have reserved while the order `refused` was in
 // flight. It returns 0 if the times of that order are unknown.
 func (r reservations) during(refused Answer) int64 {
 	before := func(list []unitsAt, t time.Time) int64 {
@@ -145,8 +145,8 @@ func (r reservations) during(refused Answer) int64 {
 	return max(0, before(r.begun, refused.End)-before(r.ended, refused.Start.Add(1)))
 }
 
-// Count adds the answers to the evidence. e.Sums must be set. An answer sold out counts as Denied unless too
-// few units are left at the end, or other buyers may have reserved the units.
+// Count adds the answers to the evidence. e.Sums must be set. An answer "sold out" counts as Denied, except if
+// too few units are left at the end, or other buyers may have reserved them.
 func (e *Evidence) Count(answers []Answer) {
 	var told, lost, rejected int64
 	reserved := reservationsOf(answers)
@@ -190,8 +190,8 @@ func (e *Evidence) Count(answers []Answer) {
 	}
 }
 
-// IsError reports whether the answer is an error of the shop itself. 503 is no error: a server is unavailable.
-// 4xx and 501 are no errors: the shop does not know the request.
+// IsError reports whether the answer is an error of the shop itself. 503 is none, since it means that a server
+// is unavailable. 4xx and 501 are none, since they mean that the shop does not know the request.
 func (a Answer) IsError() bool {
 	return a.Outcome == purchase.Failed && (a.Status == http.StatusOK ||
 		a.Status >= http.StatusInternalServerError && a.Status != http.StatusNotImplemented && a.Status != http.StatusServiceUnavailable)

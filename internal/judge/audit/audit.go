@@ -1,5 +1,5 @@
-// Package audit compares the units in the records with the units that left the stock, and decides what a run
-// of the shop proves.
+// Package audit compares the records of sales with the units that left the stock, and decides what a run of
+// the shop proves.
 //
 // The sums come from the database. The answers show which sales were acknowledged, which buyers were
 // refused, and how long buyers waited.
@@ -24,15 +24,14 @@ type Sums struct {
 	Records    int64 `json:"records"`    // rows of purchase_history
 	UnitsSold  int64 `json:"units_sold"` // sum of the records' units
 	Oversold   int64 `json:"oversold"`   // max(0, UnitsSold - Stocked)
-	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; 0 is correct
+	Drift      int64 `json:"drift"`      // UnitsSold + Leftover - Stocked; must be 0
 	Duplicates int64 `json:"duplicates"` // records beyond the first with the same Idempotency-Key
 
-	Diverged string `json:"diverged,omitempty"` // how stock and records still differ between nodes after a wait; "" if they agree
+	Diverged string `json:"diverged,omitempty"` // how the nodes of a cluster still differ in stock or records after a wait; "" if they agree
 }
 
-// Read reads the sums in one snapshot of the database: each concurrent sale is in all of the numbers or in
-// none. It returns product.ErrNotFound if the product does not exist. The query uses only the index
-// purchase_history_audit.
+// Read reads the sums in one snapshot of the database, so each concurrent sale is in all numbers or in none. It
+// returns product.ErrNotFound if the product does not exist. The query reads only the index purchase_history_audit.
 //
 // SQLite's driver ignores the requested isolation level, but its transactions read one snapshot anyway.
 func Read(ctx context.Context, db *gorm.DB, name string) (Sums, error) {
@@ -75,34 +74,34 @@ func (r Sums) Plus(other Sums) Sums {
 	return r
 }
 
-// Evidence is the result of a run: stock, records, and the buyers' answers.
+// Evidence is what a run has shown: stock, records, and the buyers' answers.
 type Evidence struct {
 	Sums       Sums  // stock and records at the end of the run
-	Demand     int64 // units that the sent requests ask for
+	Demand     int64 // units that all sent requests ask for together
 	MaxOverlap int   // maximum number of concurrent buys
 	Lost       int64 // acknowledged sales without a record
 	Untold     int64 // records of refused buyers, and second records of one request
 	Sold       int64 // buyers answered sold
 	SoldOut    int64 // buyers answered sold out
-	Denied     int64 // buyers answered sold out although the units that they asked for are left, and no other buyer may have reserved them
+	Denied     int64 // buyers answered sold out although enough units are left that no other buyer may have reserved
 	Busy       int64 // buyers that gave up waiting
-	Unheard    int64 // buyers whose answer was lost: each may have a record or none
-	Unread     int64 // units ordered by Unheard buyers that have no record: the shop may not have read their requests
+	Unheard    int64 // buyers whose answer was lost: each may have one record or none
+	Unread     int64 // units ordered by Unheard buyers without a record: the shop may not have read their requests
 	Doubtful   int64 // units ordered by buyers that were not answered in time: the shop may have reserved them
 	Unanswered int64 // buyers told that the outcome is unknown or that a server is unavailable
 	Failed     int64 // buyers with an error that no fault explains
 
 	Progress  Progress // progress of the burst; zero if the answers have no times
 	IsHealthy bool     // every server is known to run
-	LetsWait  bool     // the shop lets each buyer wait for its full time, instead of answering busy early
+	LetsWait  bool     // the shop lets each buyer wait for its maximum wait, and never answers busy before
 }
 
 // Judge returns the verdict on the run, and its reason in one sentence.
 //
-// An observed violation counts, however small the run. A run without one proves something only
-// under three conditions: the buyers asked for more than the stock, were in flight at once, and
-// were all served or refused. If one answer is lost, the others still count. Buyers that gave up are a
-// violation only if no sale took place meanwhile: see Progress.
+// An observed violation always counts. A run without one proves something only under three conditions: the
+// buyers asked for more than the stock, were in flight at once, and were all served or refused. If one answer
+// is lost, the others still count. Buyers that gave up are a violation only if no buyer was served for a long
+// time (see Progress).
 func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Sums
 	switch {
@@ -142,7 +141,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, fmt.Sprintf("%s asked for, %d stocked: the demand was not above the stock", Count(e.Demand-e.Unread, "unit"), r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, "no sale was acknowledged, and " + e.lostAnswers()
-	case r.UnitsSold == 0 && e.SoldOut > 0: // the refusals are correct: each order was for more units than were free
+	case r.UnitsSold == 0 && e.SoldOut > 0: // the refusals are correct: each order was for more units than were left and not reserved
 		return verdict.Inconclusive, fmt.Sprintf("nothing was sold: %s refused, and each asked for more units than were free of the %d that are left", were(e.SoldOut), r.Leftover)
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
@@ -152,7 +151,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 		return verdict.Inconclusive, were(e.Unanswered) + " neither served nor refused"
 	case r.Leftover > 0 && e.Unanswered > 0:
 		return verdict.Inconclusive, fmt.Sprintf("%s and %s got no answer", r.left(), Count(e.Unanswered+e.Unheard, "buyer"))
-	case r.Leftover > 0 && e.SoldOut == 0: // refused buyers would explain the units that are left: their orders were larger
+	case r.Leftover > 0 && e.SoldOut == 0: // without refusals for large orders, nothing explains the units that are left
 		return verdict.Inconclusive, r.left() + " and no buyer was refused" + e.unheard()
 	}
 	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()

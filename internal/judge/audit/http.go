@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/web/problem"
 )
 
-// Routes adds GET /audit?product=.
+// Routes adds the route GET /audit?product=NAME.
 func Routes(r gin.IRouter, db *gorm.DB) {
 	r.GET("/audit", func(c *gin.Context) {
 		name := c.DefaultQuery("product", purchase.DefaultProduct)

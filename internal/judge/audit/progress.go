@@ -10,48 +10,48 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Progress describes how a burst progressed. It distinguishes a stuck strategy from a slow strategy, which
-// serves a buyer now and then up to the end.
+// Progress describes how a burst of buyers progressed. It distinguishes a stuck strategy from a slow one,
+// which serves a buyer now and then up to the end.
 //
 // A served buyer was sold a unit, was answered sold out, or lost its lock.
 type Progress struct {
-	// Usual is the median duration of the run's sales, 0 without sales. A sale begins when its buyer sends the
-	// request or when the previous buyer is served, whichever is later.
+	// Usual is the median duration of the run's sales, 0 without sales. The duration begins when the buyer
+	// sends its request, or when the buyer before it is served, whichever is later.
 	Usual time.Duration
-	// Idle is the duration of one interval in which buyers waited and none was served. Of all such intervals,
-	// it is the one in which this process, the judge, had a processor for the longest time.
+	// Idle is the duration of one interval in which buyers waited and none was served. Among all such
+	// intervals, this is the one in which this process, the judge, had a processor for the longest time.
 	Idle time.Duration
 	// Starved is the part of Idle in which the judge got no processor.
 	Starved time.Duration
 	// Waiting is the number of buyers that waited during the whole interval of Idle.
 	Waiting int
-	// Silence is the duration of the longest interval in which buyers waited and none was served.
-	// SilenceStarved is the part in which the judge got no processor. Silence exceeds Idle only on a busy machine.
+	// Silence is the duration of the longest interval in which buyers waited and none was served. The judge
+	// had no processor for the part SilenceStarved of it. Silence is longer than Idle only on a busy machine.
 	Silence, SilenceStarved time.Duration
-	// Starvation is the text of pulse.Delays.Mostly for the whole burst. It is "" unless the judge got no
-	// processor for at least half of the burst.
+	// Starvation describes the judge's delays if it got no processor for at least half of the burst; otherwise
+	// it is "".
 	Starvation string
-	// Early is the number of buyers that were answered busy in the first half of their wait, if the wait is
-	// known. Buyers whose Retry-After was not yet over at the end do not count.
+	// Early is the number of buyers that were answered busy in the first half of their maximum wait; 0 if that
+	// wait is unknown. It leaves out buyers that were to come back after the end of the run (Retry-After).
 	Early int
-	// Lease is the duration of the run's leases, 0 if unknown. Wait is the time after which a buyer gives up;
-	// 0 if it is unknown and no buyer gave up.
+	// Lease is the duration of the run's leases; 0 if it is unknown. Wait is the time after which a buyer
+	// gives up; 0 if it is unknown and no buyer gave up.
 	Lease, Wait time.Duration
 }
 
-// A slow strategy may serve no buyer for a time of slack * Usual. On a machine that gave a process
-// a fifth of two cores, single purchases took up to five times the median.
+// slack limits the pauses of a slow strategy: it may serve no buyer for slack * Usual. On a machine that gave
+// a process a fifth of two cores, single purchases took up to five times the median.
 const slack = 10
 
 // standstill is how long a busy machine may make no progress at all, for example because of its disk.
 const standstill = time.Second
 
-// ProgressOf computes the progress from a burst's answers, in any order. The arguments `lease` and `wait` become
-// Progress.Lease and Progress.Wait. If wait is 0, ProgressOf derives Wait from the buyers that gave up. The
-// argument `starved` holds the delays of the judge's process during the burst.
+// ProgressOf computes the progress from a burst's answers, in any order. `lease` and `wait` become
+// Progress.Lease and Progress.Wait. If `wait` is 0, ProgressOf derives Wait from the buyers that gave up.
+// `starved` contains the delays of the judge's process during the burst.
 //
-// A buyer that gave up counts as waiting until its wait was over, and not until its answer. Buyers of a burst
-// give up all at once, and a busy machine takes time to answer all of them.
+// A buyer that gave up counts as waiting until its maximum wait was over, and not until its answer came.
+// Buyers of a burst give up all at once, and a busy machine takes time to answer all of them.
 func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delays) Progress {
 	p := Progress{Lease: lease, Wait: wait, Usual: Usual(answers)}
 	served := servedAt(answers)
@@ -73,7 +73,7 @@ func ProgressOf(answers []Answer, lease, wait time.Duration, starved pulse.Delay
 		if isServed(a) || a.Outcome == purchase.Busy {
 			from, to := a.idle(served, patience)
 			silent := to.Sub(from)
-			if silent <= p.Idle-p.Starved { // neither Idle nor Silence can grow
+			if silent <= p.Idle-p.Starved { // too short for a new Idle or Silence
 				continue
 			}
 			delayed := starved.Within(from, to)
@@ -95,7 +95,7 @@ func isServed(a Answer) bool {
 	return a.Outcome == purchase.Sold || a.Outcome == purchase.SoldOut || a.Outcome == purchase.LockLost
 }
 
-// Usual returns Progress.Usual of these answers.
+// Usual returns the median duration of the sales among these answers, as in Progress.Usual.
 func Usual(answers []Answer) time.Duration {
 	served := servedAt(answers)
 	var took []time.Duration
@@ -119,8 +119,8 @@ func servedAt(answers []Answer) (served []time.Time) {
 	return served
 }
 
-// patienceOf returns the time after which a buyer gives up. That is the shortest wait of a buyer answered busy.
-// Waits of at most half of the longest wait do not count, since admission control has cut them short.
+// patienceOf returns the time after which a buyer gives up: the shortest wait of a buyer that was answered
+// busy. It leaves out waits of at most half of the longest wait, since admission control has cut them short.
 func patienceOf(answers []Answer) (patience time.Duration) {
 	var longest time.Duration
 	for _, a := range answers {
@@ -137,8 +137,8 @@ func patienceOf(answers []Answer) (patience time.Duration) {
 	return patience
 }
 
-// idle returns the last part of a buyer's wait, in which no other buyer was served. It ends when the buyer was
-// answered or gave up.
+// idle returns the last part of a buyer's wait, during which no other buyer was served. It ends when the buyer
+// was answered or gave up.
 func (a Answer) idle(served []time.Time, patience time.Duration) (from, to time.Time) {
 	to = a.End
 	if over := a.Start.Add(patience); a.Outcome == purchase.Busy && over.Before(to) {
@@ -161,9 +161,9 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 	return n
 }
 
-// Bound returns the shortest time without a served buyer that indicates a kept lock, which its holder does not
-// release. It is three quarters of a lease or of a buyer's wait, whichever is less, so a lock kept until its
-// lease ends exceeds Bound. But Bound is at least pauses(). It is 0 if lease and wait are unknown.
+// Bound returns the shortest time without a served buyer that shows a kept lock, one that its holder does not
+// release. It is three quarters of a lease or of a buyer's wait, whichever is less. So a lock kept until its
+// lease ends exceeds it. Bound is never less than pauses(). It is 0 if lease and wait are unknown.
 //
 // Half of the wait would be too short: with ZooKeeper on a tenth of one core, a working lock served no buyer
 // for 3.1 s of a wait of 5 s.
@@ -178,12 +178,12 @@ func (p Progress) Bound() time.Duration {
 	return max(least*3/4, p.pauses())
 }
 
-// pauses returns how long a burst may serve no buyer without being stuck: a slow strategy has long pauses,
-// and a busy machine may stand still.
+// pauses returns how long a burst may serve no buyer without being stuck. A slow strategy has long pauses, and
+// a busy machine may make no progress for a while.
 func (p Progress) pauses() time.Duration { return max(slack*p.Usual, standstill) }
 
-// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it, otherwise "". It
-// also returns "" if a buyer's wait is too short to tell a kept lock from slow purchases. Time in which the
+// Stuck returns a reason if no buyer was served for so long that only a kept lock explains it. Otherwise it
+// returns "", also if a buyer's wait is too short to tell a kept lock from slow purchases. Time in which the
 // judge got no processor does not count, since the shop got none either.
 func (p Progress) Stuck() string {
 	if !p.exceeds(p.Idle - p.Starved) {
@@ -203,8 +203,8 @@ func (p Progress) exceeds(silent time.Duration) bool {
 	return p.Usual > 0 && bound > 0 && silent >= bound
 }
 
-// starving returns a reason if no buyer was served for longer than Bound only because of a busy
-// machine, otherwise "". A lock that was kept meanwhile would not show.
+// starving returns a reason if the time without a served buyer exceeds Bound only because the machine was
+// busy, otherwise "". In such a time, a kept lock cannot be seen.
 func (p Progress) starving() string {
 	if p.Stuck() != "" || !p.exceeds(p.Silence) {
 		return ""
@@ -213,8 +213,8 @@ func (p Progress) starving() string {
 		inWords(p.Silence), inWords(p.SilenceStarved))
 }
 
-// goesOn reports whether buyers were served without a long pause. It returns false if purchases take too long
-// to tell.
+// goesOn reports whether buyers were served without a long pause. It returns false if purchases take so long
+// that a pause shows nothing.
 func (p Progress) goesOn() bool {
 	return p.Usual > 0 && p.Silence < p.pauses() && !p.cannotTell()
 }
@@ -242,7 +242,7 @@ func inWords(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// Count returns the number with the noun, in the plural unless it is 1.
+// Count returns the number and the noun, such as "2 buyers". The noun is in the plural unless the number is 1.
 func Count[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -29,8 +29,8 @@ const (
 	caption     = 38.0 // vertical position of the caption, below the axis
 )
 
-// colours can be distinguished by people with colour blindness (Okabe and Ito, "Color Universal Design",
-// 2008). In print without colour, dashes distinguish the lines.
+// colours are distinguishable with colour blindness (Okabe and Ito, "Color Universal Design", 2008). In print
+// without colour, dashes distinguish the lines.
 var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"}
 	dashes  = []string{"1 0", "8 4", "2 3", "10 3 2 3"}
@@ -49,13 +49,13 @@ type Chart struct {
 	Title  string // text for screen readers
 	Under  string // a line of text below the picture
 	Height float64
-	X      []Mark // the marked values above 0, ascending; the axis is logarithmic between the first and the last
+	X      []Mark // the labelled values of the horizontal axis, above 0, ascending; the axis is logarithmic
 	LogY   bool   // vertical axis in powers of ten; otherwise linear from 0
 	Show   func(float64) string
 	Lines  []Line
 }
 
-// A Line is a named line with its points.
+// A Line is a line of the chart, with its name and its points.
 type Line struct {
 	Name   string
 	Points []Point
@@ -174,8 +174,8 @@ func (c Chart) across() func(float64) float64 {
 	}
 }
 
-// scale returns the function from a value to its vertical position, and the marked values: round
-// steps from 0, or powers of ten.
+// scale returns the function from a value to its vertical position, and the labelled values. These are round
+// steps from 0, or powers of ten if `log` is true.
 func scale(low, high float64, log bool, floor float64) (at func(float64) float64, marks []float64) {
 	if log {
 		from, to := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))

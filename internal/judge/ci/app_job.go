@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// An appJob searches every schedule of a program.
+// An appJob searches every schedule (order of the steps of concurrent requests) of a program.
 type appJob struct {
 	Config
 	app App
@@ -60,7 +60,7 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	switch {
 	case err != nil && c.Status == "":
 		c = j.failed(err)
-	case err != nil: // the verdict stands; the error may be a server that did not stop
+	case err != nil: // the verdict is valid; the error may come from a server that did not stop
 		j.Warn("%s: %s", c.Name, oneLine(err))
 	}
 	if ctx.Err() != nil && c.Status != result.Broken {
@@ -69,7 +69,7 @@ func (j *appJob) run(ctx context.Context) []result.Check {
 	return []result.Check{attempted(c, begun)}
 }
 
-// search runs every schedule of the program. If none breaks, it also runs the baseline's witness.
+// search runs every schedule of the program. If none breaks, it also runs the schedule that broke in the baseline.
 func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	c = j.check()
 	config := j.app.Search
@@ -94,7 +94,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	}
 	c.Case = d.Cases[0]
 	switch why := findings.Unproven(r); {
-	case r.Violations > 0 && r.Witness == nil: // the search counted violations but could not show the shortest
+	case r.Violations > 0 && r.Witness == nil: // the search counted violations but could not show the shortest breaking schedule
 		c.Status, c.Verdict, c.Line = result.Broken, verdict.Broken, j.app.App.Line("")
 		c.Why = witness.Count(r.Violations, "violation") + ", without a witness"
 	case r.Violations > 0:
@@ -112,8 +112,8 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	return c, nil
 }
 
-// broken completes the check of a program that a schedule breaks. It runs the schedule once more to collect
-// the program's output.
+// broken completes the check of a program that a schedule breaks. It runs this schedule, the witness, once
+// more to collect the program's output.
 func (j *appJob) broken(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer, w *explore.Witness) {
 	c.Status, c.Verdict, c.Why = result.Broken, w.Verdict, w.Why
 	shown := result.BreakingSchedule{Replay: w.Schedule, Steps: w.Steps, Rules: rules(w)}
@@ -139,7 +139,7 @@ func rules(w *explore.Witness) []string {
 }
 
 // show sets the witness of a check, with the file and the command of this run. A witness from the baseline
-// names the file and the command of another run, whose --out and flags may differ.
+// still has the file and the command of another run, whose --out and flags may differ.
 func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 	rule := ""
 	if len(w.Rules) > 0 {
@@ -153,7 +153,7 @@ func (j *appJob) show(c *result.Check, w result.BreakingSchedule) {
 	c.Witness = &w
 }
 
-// notInFiles matches the characters that the file name of a witness leaves out.
+// notInFiles matches characters that do not appear in the file name of a witness.
 var notInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
 func replayName(check string) string {
@@ -165,8 +165,8 @@ func (j *appJob) replay() string {
 	return j.command() + " --replay " + trial.ShellWord(filepath.Join(j.Out, replayName(j.name())))
 }
 
-// replayOld runs the baseline's witness, if the baseline broke and this program did not. If the old
-// schedule breaks although the search did not find it, the check is broken.
+// replayOld runs the baseline's breaking schedule if the program broke in the baseline and not in this search.
+// If the schedule breaks again, the check is broken although the search did not find the schedule.
 func (j *appJob) replayOld(ctx context.Context, c *result.Check, opened *program.Program, x *explore.Explorer) result.Replay {
 	if !j.Baseline.Broke(c.Name) {
 		return result.Replay{}
@@ -181,7 +181,7 @@ func (j *appJob) replayOld(ctx context.Context, c *result.Check, opened *program
 		}
 	}
 	saved := *old.Witness.Saved
-	saved.Program = j.app.Search.Program // the program may have another name now
+	saved.Program = j.app.Search.Program // the program's name may have changed
 	if saved.Steps == nil {
 		return result.Replay{How: "the baseline's witness has no steps"}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// An entry is the content of one file in the folder of --cache.
+// An entry is the content of one file in the cache folder (--cache): the result of one search.
 type entry struct {
 	Schema int
 	Commit string
@@ -29,7 +29,7 @@ func (c Config) entryFile(fingerprint string) string {
 }
 
 // kept returns the stored result of a search with the same fingerprint, or nil. It also returns nil if the
-// check broke in the baseline, since that witness must run again.
+// check broke in the baseline, since the breaking schedule of the baseline must then run again.
 func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	if c.Cache == "" || fingerprint == "" || c.Baseline.Broke(j.name()) {
 		return nil
@@ -40,7 +40,7 @@ func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	}
 	var e entry
 	if err := json.Unmarshal(text, &e); err != nil || e.Schema != result.Schema || e.Check.Fingerprint != fingerprint {
-		return nil // a damaged entry costs one more search
+		return nil // an unreadable entry only costs one more search
 	}
 	check := e.Check
 	check.Case = e.Case
@@ -54,7 +54,7 @@ func (c Config) kept(fingerprint string, j *appJob) *result.Check {
 	return &check
 }
 
-// keep stores a result that is complete and proves something. If it fails, a later run only takes longer.
+// keep stores a result that is complete and proves something. If it cannot store it, a later run only takes longer.
 func (c Config) keep(ctx context.Context, check result.Check) {
 	proves := check.Complete && (check.Status == result.Holds || check.Status == result.Broken && check.Witness != nil)
 	if c.Cache == "" || check.Fingerprint == "" || !proves || ctx.Err() != nil {

@@ -1,5 +1,6 @@
-// Package ci runs the checks of `shop ci`: it searches every schedule of each program, tests a running
-// service, repeats inconclusive checks, and compares the result with that of another branch.
+// Package ci runs the checks of `shop ci`. It searches every schedule (order of the steps of concurrent
+// requests) of each program, and tests a running service. It repeats inconclusive checks, and compares the
+// result with another branch.
 //
 //	Config -> Run -> result.Result -> format: files
 //	                               -> system: GitHub, GitLab, Buildkite
@@ -25,10 +26,10 @@ import (
 type Config struct {
 	Apps   []App
 	Target *Target // running service to test; may be nil
-	Shard  Shard   // checks to run; the zero value means all
+	Shard  Shard   // the part of the checks to run; the zero value means all
 	Strict bool    // a break fails the run even if it is in the baseline
 
-	Baseline *result.Baseline // may be nil
+	Baseline *result.Baseline // result of another branch; may be nil
 	Out      string           // folder of the replay files, as it appears in the printed commands
 	Cache    string           // folder of earlier results; "": none
 	Root     string           // folder of the repository, to which files are relative
@@ -43,23 +44,23 @@ type Config struct {
 type App struct {
 	Path   string // path as the user typed it
 	App    *app.App
-	Scan   bool // explores pairs of its requests (shop scan) instead of buyers
+	Scan   bool // explore pairs of its requests (shop scan) instead of buyers
 	Search explore.Config
-	Flags  string // flags of the search and its replay, with a leading space; "" if there are none
+	Flags  string // flags of the search, also used to replay a schedule, with a leading space; "" if there are none
 
-	ScanFlags string // flags of shop scan in the same form
+	ScanFlags string // flags of shop scan, with a leading space
 }
 
 // A Target is a running service to test.
 type Target struct {
 	Service verify.Service
 	Faults  []promise.Condition
-	Flags   string // flags of verify other than --target, --strategy and --fault, with a leading space
+	Flags   string // further flags of shop verify, besides --target, --strategy and --fault, with a leading space
 }
 
 // A job is one unit of work, which yields one or more checks.
 type job interface {
-	name() string // identifies the job in every run
+	name() string // the same in every run
 	run(ctx context.Context) []result.Check
 }
 
@@ -89,10 +90,10 @@ func Run(ctx context.Context, c Config) result.Result {
 	return r
 }
 
-// runAll runs each job once, and then repeats each job with an inconclusive check. unavailable is the reason
+// runAll runs each job once. Then it repeats each job with an inconclusive check. `unavailable` is the reason
 // why no program can run, or nil.
 func (c Config) runAll(ctx context.Context, r *result.Result, jobs []job, unavailable error) {
-	owner := map[int]job{} // job by index in r.Checks
+	owner := map[int]job{} // the job of each check, by the index in r.Checks
 	for _, j := range jobs {
 		if ctx.Err() != nil {
 			break
@@ -148,7 +149,7 @@ func (c Config) first(ctx context.Context, j job, unavailable error) []result.Ch
 	return checks
 }
 
-// again repeats one inconclusive check. If the second attempt is inconclusive, too, it is the result.
+// again repeats one inconclusive check. The second attempt is the result, even if it is inconclusive too.
 func (c Config) again(ctx context.Context, j job, first result.Check) result.Check {
 	if a, is := j.(*appJob); is && a.app.Scan { // a scan would run all of its pairs again
 		return first
@@ -168,15 +169,15 @@ func (c Config) again(ctx context.Context, j job, first result.Check) result.Che
 	return second
 }
 
-// attempted completes a check that has run once. begun is the start of the check.
+// attempted completes a check that has run once. `begun` is when the check began.
 func attempted(c result.Check, begun time.Time) result.Check {
 	c.Seconds = time.Since(begun).Seconds()
 	c.Attempts = []result.Attempt{{Status: c.Status, Verdict: c.Verdict, Why: c.Why, Complete: c.Complete, Schedules: c.Schedules, Seconds: c.Seconds}}
 	return c
 }
 
-// relative returns a path relative to a folder, with slashes. A path outside the folder stays as it is. If
-// the path itself is a symbolic link, it is not resolved.
+// relative returns a path relative to a folder, with slashes. A path outside the folder stays as it is. If the
+// path itself is a symbolic link, relative does not follow it.
 func relative(folder, path string) string {
 	whole, err := filepath.Abs(path)
 	if err != nil {

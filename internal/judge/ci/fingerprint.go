@@ -21,8 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// fingerprint returns a hash of everything that decides the result of a search: the repository, the file,
-// the flags, this program, its servers and interpreters, and the image of the runner. Files that git ignores do
+// fingerprint returns a hash of everything that decides the result of a search: the repository, the file, the
+// flags, this program, its servers and interpreters, and the image of the CI runner. Files that git ignores do
 // not count, except .env.
 // The result is "" if the program or its servers are already running, since no file describes their state.
 // It is also "" for a scan, which has several results.
@@ -49,7 +49,7 @@ func (j *appJob) fingerprint(ctx context.Context) string {
 		return ""
 	}
 	for _, part := range []string{
-		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // set by GitHub's runners
+		fmt.Sprint(result.Schema), j.Shop, shop, runtime.GOOS + "/" + runtime.GOARCH, os.Getenv("ImageVersion"), // GitHub's runners set ImageVersion
 		j.name(), j.app.Flags, j.app.Search.Budget.String(), string(text), settings, content, j.programs(),
 	} {
 		fmt.Fprintf(h, "%d %s\n", len(part), part)
@@ -66,7 +66,7 @@ var executable = sync.OnceValues(func() (string, error) {
 	return hashFile(path)
 })
 
-// programs returns the hashes of the servers that the search starts, and of the programs in PATH that the
+// programs returns the hashes of the servers that the search starts. It adds the programs in PATH that the
 // command lines name, such as an interpreter. It omits servers that are not installed yet.
 func (j *appJob) programs() string {
 	a := j.app.App
@@ -125,9 +125,9 @@ func head(ctx context.Context, root string) string {
 	return strings.TrimSpace(commit)
 }
 
-// content returns a text that changes with the files of the program. In git these are the whole repository,
-// since a program may be built from any of its folders. Otherwise they are the schema and the files below the
-// folder of the YAML file.
+// content returns a text that changes with the files of the program. In git these are the files of the whole
+// repository, since the program may be built from any of its folders. Otherwise they are the schema and the
+// files below the folder of the YAML file.
 func (j *appJob) content(ctx context.Context) (string, error) {
 	tree, err := git(ctx, j.app.App.Dir, "rev-parse", "HEAD^{tree}")
 	if err != nil {
@@ -151,7 +151,7 @@ func (j *appJob) content(ctx context.Context) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			hash = "deleted"
-		case err != nil: // for example a submodule with changes
+		case err != nil: // for example, the entry is a submodule with changes
 			return "", err
 		}
 		content += "\n" + entry[3:] + " " + hash
@@ -176,7 +176,7 @@ func isIn(folder, path string) bool {
 	return filepath.Dir(path) == whole
 }
 
-// passed lists folders that git and Python write. They do not decide the result.
+// passed lists folders that git and Python write. Their files do not decide the result of a search.
 var passed = []string{".git", "__pycache__"}
 
 // folder returns the hashes of the files below the folder of the YAML file.

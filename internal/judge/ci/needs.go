@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 )
 
-// Needs returns the kinds of servers that Run would start: "mysql", "postgres" and "redis", each once.
-// Checks with a stored result need none.
+// Needs returns the kinds of servers that Run would start: "mysql", "postgres" and "redis", each once. A check
+// whose result is in the cache needs no server.
 func Needs(ctx context.Context, c Config) (kinds []string) {
 	for _, j := range c.Shard.of(c.jobs()) {
 		a, isApp := j.(*appJob)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Shard is one part of the checks, for CI jobs that run in parallel. No check is divided.
+// A Shard is one part of the checks, so that CI jobs can run parts in parallel. A check is in exactly one part.
 type Shard struct {
 	Index, Count int // Index counts from 1; both 0: all checks
 }
 
-// ParseShard reads "1/3".
+// ParseShard parses a text such as "1/3": the first of three parts.
 func ParseShard(text string) (Shard, error) {
 	index, count, found := strings.Cut(text, "/")
 	i, err1 := strconv.Atoi(index)
@@ -22,7 +22,7 @@ func ParseShard(text string) (Shard, error) {
 	return Shard{i, n}, nil
 }
 
-// String returns "1/3", or "" for all checks.
+// String returns a text such as "1/3", or "" for all checks.
 func (s Shard) String() string {
 	if s.Count == 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/result"
 )
 
-// sourceLines match a file and a line in a log, as the stack traces of each language write them.
+// sourceLines match a file name with a line number in a log, as the stack traces of each language write them.
 var sourceLines = []*regexp.Regexp{
 	regexp.MustCompile(`File "([^"]+)", line (\d+)`),                                                                               // Python
 	regexp.MustCompile(` in ([^\s:]+\.php)(?: on line |:)(\d+)`),                                                                   // PHP
@@ -20,7 +20,7 @@ var sourceLines = []*regexp.Regexp{
 
 const mostSources = 10
 
-// sources returns each source line of the repository that a log names, once.
+// sources returns each source line of the repository that the log names. It returns each line once.
 func (j *appJob) sources(log string) (found []result.Source) {
 	for text := range strings.SplitSeq(strings.ReplaceAll(log, " | ", "\n"), "\n") {
 		for _, pattern := range sourceLines {
@@ -73,8 +73,8 @@ func shortened(text string) string {
 	return text
 }
 
-// Files returns the files that match the patterns, each once. It keeps a pattern without a match, so that
-// opening it returns the error.
+// Files returns the files that match the patterns, each once. A pattern without a match stays in the list, so
+// the caller gets an error when it opens that name.
 func Files(patterns []string) (files []string) {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)

@@ -12,7 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verify"
 )
 
-// A targetJob tests a running service: one strategy, or all that the service lists, under one condition.
+// A targetJob tests a running service in one situation, such as a fault: one strategy, or all that the service
+// lists.
 type targetJob struct {
 	Config
 	strategy string // name, or "all"
@@ -43,8 +44,8 @@ func (j *targetJob) run(ctx context.Context) (checks []result.Check) {
 	return checks
 }
 
-// command returns the command that repeats a check. It quotes the strategy's name, which the service
-// chooses.
+// command returns the command that repeats a check. It quotes the strategy's name, since the service chooses
+// that name.
 func (j *targetJob) command(strategy string) string {
 	return fmt.Sprintf("shop verify --target %s --strategy %s --fault %s%s", trial.ShellWord(j.Target.Service.URL), trial.ShellWord(strategy), j.fault, j.Target.Flags)
 }

@@ -1,5 +1,5 @@
 // Package history records the events of a run: when a buyer called, what happened at the lock, and how the
-// buyer was answered. It defines the event type and a log; cmd/shop connects publishers and listeners.
+// shop answered the buyer. It defines the event type and a log.
 package history
 
 import "time"
@@ -7,32 +7,32 @@ import "time"
 // A Kind is the kind of an event.
 type Kind string
 
-// The kinds, in the order in which they occur in one buy. Only strategies with a lock report Waiting, Acquired,
-// Released and Lost.
+// The kinds, in the order in which they occur in one purchase. Only strategies with a lock report Waiting,
+// Acquired, Released and Lost.
 const (
 	Call     Kind = "call"
 	Waiting  Kind = "waiting"
 	Acquired Kind = "acquired"
 	Released Kind = "released" // the lock is about to be released; this buyer writes no more
-	Lost     Kind = "lost"     // the holder knows that its lease is lost: its context has ended, or its release found the lock gone
+	Lost     Kind = "lost"     // the holder knows that it has lost its lease: its context has ended, or its release did not find the lock
 	Return   Kind = "return"
-	Replay   Kind = "replay" // a return that repeats the answer to an earlier request with the same Idempotency-Key
+	Replay   Kind = "replay" // a Return that repeats the answer to an earlier request with the same Idempotency-Key
 
-	// Armed, Holding and Resumed come from a failpoint, see internal/fault/failpoint.
+	// Armed, Holding and Resumed come from a failpoint, a place at which a test stops a buyer.
 	Armed   Kind = "armed"
 	Holding Kind = "holding" // the buyer has the lock, has not written yet, and is stopped
 	Resumed Kind = "resumed"
 
 	// Clock belongs to no buyer: the clock of the process was set to the time in Outcome.
 	Clock Kind = "clock"
-	// Pool belongs to no buyer: Amount is the largest number of connections that the pool of the
-	// process's buyers had at one time.
+	// Pool belongs to no buyer: Amount is the largest number of database connections that the process's buyers
+	// have used at one time.
 	Pool Kind = "pool"
 
-	// Struck comes from the fault. Outcome describes its effect and names the process.
+	// Struck comes from an injected fault. Outcome describes its effect and names the process.
 	Struck Kind = "struck"
 
-	// Answered is the buyer's answer as the client received it. The shop may have ended meanwhile.
+	// Answered is the buyer's answer as the client received it. The shop may have ended before that.
 	Answered Kind = "answered"
 
 	// Restocked belongs to no buyer: stock and records of the product start again with Amount
@@ -40,15 +40,15 @@ const (
 	Restocked Kind = "restocked"
 )
 
-// An Event is one step of one buyer, or concerns the whole shop, such as a restock.
+// An Event is one step of one buyer, or an event of the whole shop, such as a restock.
 type Event struct {
 	Kind      Kind      `json:"kind"`
 	At        time.Time `json:"at"`
 	Strategy  string    `json:"strategy"`
 	Product   string    `json:"product"`
 	Purchaser string    `json:"purchaser"`
-	Token     string    `json:"token,omitempty"`   // identifies the holder to the lock
-	Outcome   string    `json:"outcome,omitempty"` // outcome of a return
-	Amount    int64     `json:"amount,omitempty"`  // units of a call, a sale or a restock; connections of a pool
+	Token     string    `json:"token,omitempty"`   // the holder's identification at the lock
+	Outcome   string    `json:"outcome,omitempty"` // the buyer's outcome, in a Return
+	Amount    int64     `json:"amount,omitempty"`  // units in a Call, a sale or a restock; connections in a Pool event
 	Left      *int64    `json:"left,omitempty"`    // remaining units after a sale, as the seller saw them
 }

@@ -53,8 +53,8 @@ func (l *Log) Events() []Event {
 	return slices.Clone(l.events)
 }
 
-// Wait returns the first event that fits, including earlier ones. It returns false if ctx ends
-// first.
+// Wait returns the first event for which `fits` returns true, earlier events included. It returns false if ctx
+// ends first.
 func (l *Log) Wait(ctx context.Context, fits func(Event) bool) (Event, bool) {
 	for seen := 0; ; {
 		l.mu.Lock()

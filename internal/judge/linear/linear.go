@@ -1,6 +1,6 @@
-// Package linear checks whether the stock of a product behaved as one counter that each buy touched at one
-// moment between its call and its return. The audit compares sums; this package checks every buyer's answer
-// against the order of the buys in time.
+// Package linear checks whether the stock of a product behaved as one counter that each purchase (buy) touched
+// at one moment between its call and its return. The audit of a run compares only sums. This package checks
+// every buyer's answer against the order of the buys in time.
 package linear
 
 import (
@@ -17,18 +17,18 @@ import (
 // A Result says whether some order of the buys explains their answers.
 type Result string
 
-// The results. A search that does not finish in time gives Unknown, never Yes. "" means that there was
-// nothing to check.
+// The results. A search that does not finish in time gives Unknown, never Yes. "" means that there was nothing
+// to check.
 const (
 	Yes     Result = "yes"
 	No      Result = "no"
 	Unknown Result = "unknown"
 )
 
-// NoOrder is the reason of the verdict nonlinearizable.
+// NoOrder is the reason of the verdict "nonlinearizable".
 const NoOrder = "no order of the buys explains what the buyers were told"
 
-// Timeout limits the check of one history. Most checks take a few milliseconds.
+// Timeout limits the check of one run. Most checks take a few milliseconds.
 const Timeout = 2 * time.Second
 
 // most is the maximum number of operations in a search: each state of the search stores a set of operations.
@@ -41,7 +41,7 @@ type Buy struct {
 	Call, Return time.Time // a zero Return: the buy had no answer and may take effect at any time after Call
 	Outcome      purchase.Outcome
 	Left         *int64 // units that remain after a sale, according to the shop's answer; nil if the answer does not say
-	Reserved     int64  // units that other buys may have reserved when this buy was refused; Settle sets it
+	Reserved     int64  // units that other buys may have reserved when the shop refused this buy; the function Settle sets it
 }
 
 func (b Buy) units() int64 { return max(b.Amount, 1) }
@@ -49,7 +49,7 @@ func (b Buy) units() int64 { return max(b.Amount, 1) }
 // Counts says how exactly the answers of a strategy reflect the stock.
 type Counts int
 
-// The kinds of counts. stockModel defines the rules of each kind. For Unspecified, Check checks nothing.
+// The kinds of counts; stockModel describes the rules of each. For Unspecified, Check checks nothing.
 const (
 	Unspecified Counts = iota
 	Exactly
@@ -58,7 +58,7 @@ const (
 	Reserves
 )
 
-// CountsOf returns the kind of counts of a strategy with these traits.
+// CountsOf returns the kind of counts of a strategy from three of its traits.
 func CountsOf(admitsFirst, leftLags, writesLater bool) Counts {
 	switch {
 	case admitsFirst:
@@ -73,20 +73,19 @@ func CountsOf(admitsFirst, leftLags, writesLater bool) Counts {
 
 // stockModel returns a model of the stock as one counter. A sale takes its units, which must be there, and
 // answers how many are left. A buy answers sold out if too few units are left. A buy with an unknown outcome
-// takes its units if they are there. A buy without an answer never ends, so the search may put it last, where
-// it changes nothing that another buyer saw.
+// takes its units if they are there. A buy without an answer never ends. So the search may put it last, where
+// it has no effect on the answers of other buyers.
 //
-// Admits is for a strategy that takes units from its own counter before the sale is certain
-// (Traits.AdmitsFirst), and returns them if the buyer leaves or the database refuses. Meanwhile the counter is
-// too low: Left may be too small, and a buyer may be refused as sold out too early. The model only requires that
-// no sale takes units that are not there.
+// Admits applies to a strategy that takes units from its own counter before the sale is certain. It gives them back
+// if the buyer leaves or the database refuses. Meanwhile the counter is too low: Left may be too small, and a buyer
+// may be refused as sold out too early. So the model only requires that no sale takes units that are not there.
 //
-// Lags is for a strategy that does not yet subtract sales in flight from Left (Traits.LeftLags). Left may be
-// too large, but a buyer is refused as sold out only if too few units are left.
+// Lags applies to a strategy whose Left still includes the units of sales in flight. Left may be too large,
+// but a buyer is refused as sold out only if too few units are left.
 //
-// Reserves is for a strategy that admits an order and writes it later (Traits.WritesLater). If the shop
-// loses an admitted order, the outcome is unknown and there is no record. Until it is lost, the order reserves
-// its units. So a buyer may be refused as sold out while the units that are left are reserved.
+// Reserves applies to a strategy that admits an order and writes it later. An admitted order reserves its
+// units until it is written or the shop loses it. A lost order has an unknown outcome and no record. So a
+// buyer may be refused as sold out while all units that are left are reserved.
 func stockModel(stock int64, counts Counts) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return stock },
@@ -116,9 +115,9 @@ func stockModel(stock int64, counts Counts) porcupine.Model {
 	}
 }
 
-// Check reports whether some order of the buys explains their answers, for a counter that starts at stock.
-// It leaves out buys answered busy, lock_lost or failed. These answers say that the stock did not change, which
-// the audit checks. The result is Unknown after timeout.
+// Check reports whether some order of the buys explains their answers, for a counter that starts at `stock`.
+// It leaves out buys answered busy, lock_lost or failed: they did not change the stock, which the audit
+// checks. The result is Unknown after the timeout.
 func Check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result {
 	if counts == Unspecified {
 		return ""
@@ -155,7 +154,7 @@ func check(buys []Buy, stock int64, counts Counts, timeout time.Duration) Result
 	return Unknown
 }
 
-// Draw writes a page to file. It shows the longest sequence of buys that some order explains.
+// Draw writes an HTML page to the file. The page shows the longest sequence of buys that some order explains.
 func Draw(buys []Buy, stock int64, counts Counts, timeout time.Duration, file string) error {
 	model := stockModel(stock, counts)
 	_, info := porcupine.CheckOperationsVerbose(model, operations(buys, counts), timeout)
@@ -182,8 +181,8 @@ func operations(buys []Buy, counts Counts) (all []porcupine.Operation) {
 	return all
 }
 
-// impossible reports, without a search, whether no order can exist: more units sold than stocked, or two sales
-// with the same Left, although the counter only goes down.
+// impossible reports, without a search, that no order can exist. This is so if more units were sold than
+// stocked, or if two sales have the same Left although the counter only goes down.
 func impossible(buys []Buy, stock int64, counts Counts) bool {
 	sold := int64(0)
 	seen := map[int64]bool{}
@@ -203,9 +202,9 @@ func impossible(buys []Buy, stock int64, counts Counts) bool {
 	return sold > stock
 }
 
-// Settle uses the records to decide each buy with an unknown outcome. If the buyer has a record, the buy
-// becomes a sale at some time after Call. Otherwise Settle drops the buy. It adds the units to Reserved of each
-// buy that was refused as sold out after the dropped buy's Call. If a buyer has more answers "sold" than
+// Settle uses the records to decide each buy with an unknown outcome. If the buyer has a record, the buy becomes a
+// sale at some time after Call. Otherwise Settle drops the buy; it may have reserved units. So Settle adds these
+// units to Reserved of each buy that was later refused as sold out. If a buyer has more answers "sold" than
 // records, Settle drops the surplus answers: they repeat an order, and rush.RepeatedOrders judges them.
 func Settle(buys []Buy, sales map[int64]audit.Sale) (known []Buy) {
 	recorded, told := map[string]int{}, map[string]int{}

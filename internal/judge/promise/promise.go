@@ -1,9 +1,9 @@
-// Package promise defines the conditions of promises. The catalogue of strategies makes promises
-// under conditions, internal/judge/verify judges them, and internal/fault injects the faults.
+// Package promise defines the conditions under which the catalogue makes promises about a strategy, such as a
+// fault. internal/judge/verify judges the promises, and internal/fault injects the faults.
 //
-// A condition is a column of the matrix. There are three kinds: a rush without faults (rush, units,
-// two-products, two-processes), a fault, and an exploration of every schedule of two buyers. The package
-// imports only the verdicts, so the catalogue and the judge can both import it.
+// A condition is a column of the matrix that `shop verify` prints. There are three kinds: a rush (burst of
+// buyers) without a fault, a fault, and an exploration of every schedule of two buyers. The package imports
+// only the verdicts, so the catalogue and the judge can both import it.
 package promise
 
 import (
@@ -12,24 +12,24 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A Condition is the situation of a shop in one run.
+// A Condition is the situation in which a run tests a strategy.
 type Condition string
 
 // Rushes without faults.
 const (
 	Rush         Condition = "rush"          // many buyers at one process
 	Units        Condition = "units"         // a rush in which each buyer asks for two or fourteen units
-	TwoProducts  Condition = "two-products"  // a rush for two products in turn; buyers of one product must not wait for those of the other
+	TwoProducts  Condition = "two-products"  // a rush for two products; buyers of one product must not wait for those of the other
 	TwoProcesses Condition = "two-processes" // a rush that is distributed over two processes
 )
 
 // Duplicates repeats one request with one Idempotency-Key: to two processes at once, to both again after the
-// answer, and once more after a restart of one of them. A running service gets the request twice at once, and
-// once more later.
+// answer, and once more after a restart of one of them. A running service, which the test cannot restart, gets
+// the request twice at once, and once more later.
 const Duplicates Condition = "duplicates"
 
-// The explorations run every schedule of two buyers, each in a process of its own. All except Explore add
-// one event at any step.
+// The explorations run every schedule (order of steps) of two buyers, each in a process of its own. All except
+// Explore add one event at any step.
 const (
 	Explore       Condition = "explore"
 	ExploreExpire Condition = "explore-expire" // every lease expires, and its holder does not notice
@@ -37,7 +37,7 @@ const (
 	ExploreForget Condition = "explore-forget" // a Redis server loses its keys
 )
 
-// Crowds lists the rushes without a fault.
+// Crowds lists the rushes without a fault in display order.
 func Crowds() []Condition { return []Condition{Rush, Units, TwoProducts, TwoProcesses} }
 
 // Played lists the conditions of shops on real servers in display order: the rushes, the faults,
@@ -49,7 +49,7 @@ func Explorations() []Condition {
 	return []Condition{Explore, ExploreExpire, ExploreCrash, ExploreForget}
 }
 
-// OfTarget lists the conditions that need no access to a service except its HTTP routes.
+// OfTarget lists the conditions that can be tested through a service's HTTP routes alone.
 func OfTarget() []Condition { return []Condition{Rush, ClientGone, Latency, Duplicates} }
 
 // Columns lists every condition in display order.
@@ -57,7 +57,7 @@ func Columns() []Condition {
 	return slices.Concat(Explorations(), Crowds(), Faults(), []Condition{Duplicates})
 }
 
-// About describes a condition in one line. It returns "" for a fault, see fault.Fault.About.
+// About describes a condition in one line. It returns "" for a fault, since package fault describes the faults.
 func About(c Condition) string {
 	switch c {
 	case Explore:
@@ -82,10 +82,10 @@ func About(c Condition) string {
 	return ""
 }
 
-// A Promise maps conditions to expected verdicts. Other conditions have no promise.
+// A Promise maps conditions to expected verdicts. There is no promise under a condition that it does not contain.
 type Promise map[Condition]verdict.Verdict
 
-// BreaksFrom returns the promise to oversell under first and under every later condition of Played.
+// BreaksFrom returns the promise to oversell under `first` and under all conditions after it in Played.
 func BreaksFrom(first Condition) Promise {
 	p := Promise{}
 	for _, c := range Played()[slices.Index(Played(), first):] {

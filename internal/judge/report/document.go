@@ -13,26 +13,26 @@ import (
 
 // A Document is the content of a result, in reading order.
 type Document struct {
-	Command string    // for example "shop verify"
+	Command string    // the command that ran, such as "shop verify"
 	Title   string    // one line
 	Lead    string    // a sentence about the run and its servers, without its full stop
 	Sums    []Sum     // the totals
 	Started time.Time // start of the run; zero if irrelevant
 	Took    time.Duration
-	Alarm   string // why the result is incomplete; "" if it is complete
+	Alarm   string // says why the result is incomplete; "" if it is complete
 
 	Tables []Table
 	Notes  []string // paragraphs below the tables
-	Groups []Group  // headings for Cases, in reading order
+	Groups []Group  // the headings under which Cases appear, in reading order
 	Cases  []Case   // cases, in the order of the result
-	Page   *Page    // replaces Tables and Notes in Markdown; may be nil
+	Page   *Page    // replaces Tables and Notes in Markdown if it is not nil
 
-	Value any // the result itself, for .json
+	Value any // the command's result, written to .json files
 
 	folder string // folder of the written file; links are relative to it
 }
 
-// A Sum is a number with a text: 3 "contradict their promise".
+// A Sum is a number with a text, such as 3 and "contradict their promise".
 type Sum struct {
 	Count  int
 	What   string
@@ -42,17 +42,17 @@ type Sum struct {
 // Status compares a result with the expectation.
 type Status int
 
-// The statuses. None marks a text that is not compared with an expectation.
+// The statuses. None marks a text that has no expectation.
 const (
 	None        Status = iota
 	Holds              // no violation, as expected
-	Breaks             // a promised violation
-	Contradicts        // contradicts the promise
+	Breaks             // a violation that was promised
+	Contradicts        // not as promised
 	Void               // proves nothing
-	Failed             // proves nothing, because the instrument failed
+	Failed             // proves nothing, because the test itself failed
 )
 
-// A Table has one line of headings.
+// A Table has one line of headings, and rows of cells.
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell
@@ -70,9 +70,9 @@ type Column struct {
 // A Cell is one field of a table.
 type Cell struct {
 	Text   string
-	Code   bool // typeset as code: a name, or several with ", " between them
+	Code   bool // in code type: a name, or several with ", " between them
 	Status Status
-	Case   string // ID of the cell's case; may be ""
+	Case   string // ID of the case that the cell shows; may be ""
 }
 
 // Columns returns columns of text.
@@ -96,24 +96,24 @@ func Row(name string, texts ...string) []Cell {
 	return append([]Cell{{Text: name, Code: true}}, Texts(texts...)...)
 }
 
-// A Page is a document as a page of documentation. Its texts are Markdown.
+// A Page is what a document shows as a page of the documentation. Its texts are Markdown.
 type Page struct {
-	Intro  string // one sentence: the question and the reader
+	Intro  string // one sentence: the question that the page answers, and its reader
 	Legend string // how to read the table
 	Table  Table
 	After  string // the sections below the cases
 }
 
-// A Group is a heading for the cases whose field Group contains its index. A group without cases is not
+// A Group is a heading. Below it are the cases whose field Group is its index. A group without cases is not
 // printed.
 type Group struct {
 	Heading string
 	Brief   bool      // one line for each case instead of a section
-	OffPage bool      // a document with a Page omits it in Markdown
-	Columns [3]string // headings of the case's suite, its name, and Seen
+	OffPage bool      // a document with a Page leaves the group out in Markdown
+	Columns [3]string // headings for the case's suite, its name, and Seen
 }
 
-// A Case is one test: a strategy under a fault. JUnit shows each as a test.
+// A Case is one test, such as a strategy under a fault. JUnit shows each case as a test.
 type Case struct {
 	Group   int // index in Document.Groups
 	Suite   string
@@ -132,15 +132,15 @@ type Case struct {
 // ID identifies the case within its document.
 func (c Case) ID() string { return c.Suite + "-" + c.Name }
 
-// A Detail is a picture or a text of a case. Each format uses the forms that it supports. All forms
-// have the same content.
+// A Detail is a picture or a text of a case, in several forms with the same content. Each format uses the
+// forms that it supports.
 type Detail struct {
 	Text    string        // preformatted
 	Mermaid string        // the source of a diagram
 	Picture template.HTML // an SVG made by this program
 	Table   *Table
 	After   string // a sentence below the detail
-	File    string // path of a linked file; the link's text is Summary
+	File    string // path of a linked file; Summary is the text of the link
 	Summary string
 }
 

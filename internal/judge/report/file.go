@@ -20,7 +20,7 @@ type File struct {
 }
 
 // Check checks, before the long run, that the files can be written and that no two are the same file. It
-// changes no file, since a run may end without a result. others contains the path of each other output flag, by
+// changes no file, since a run may end without a result. `others` contains the paths of other output flags, by
 // the flag's name.
 func Check(files []File, others map[string]string) error {
 	flagByPath := map[string]string{}
@@ -84,7 +84,7 @@ func check(path string) error {
 		return errors.Join(f.Close(), os.Remove(f.Name()))
 	case err != nil:
 		return err
-	case info.Mode()&fs.ModeNamedPipe != 0: // an open and a close would give its reader an empty report
+	case info.Mode()&fs.ModeNamedPipe != 0: // opening and closing the pipe would give its reader an empty report
 		return nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0) // does not truncate the file
@@ -123,8 +123,8 @@ func (f File) save(d Document, stdout io.Writer) error {
 	return Replace(f.Path, text)
 }
 
-// Replace replaces a file atomically and keeps its mode, so no reader finds an incomplete file. It writes
-// directly to a device or pipe, to a mounted file, and to a file in a folder that does not allow new files.
+// Replace replaces a file atomically and keeps its mode, so no reader sees an incomplete file. It writes
+// directly to a device, a pipe or a mounted file, and to a file whose folder does not allow new files.
 func Replace(path string, text []byte) error {
 	if !special(path) {
 		if err := replace(resolvePath(path), text); !errors.Is(err, errNoReplacing) {
@@ -150,5 +150,5 @@ func special(path string) bool {
 	return err == nil && !info.Mode().IsRegular()
 }
 
-// errNoReplacing means that the file cannot be replaced by a rename, though it may be writable.
+// errNoReplacing means that the file cannot be replaced by a rename. A direct write may still be possible.
 var errNoReplacing = errors.New("it cannot be replaced")

@@ -11,7 +11,7 @@ import (
 // A Format is a file format of reports.
 type Format struct {
 	Ending string // ending of file names, with the dot
-	What   string // name for the help text
+	What   string // name of the format in the help text
 	Write  func(w io.Writer, d Document) error
 }
 
@@ -35,8 +35,8 @@ func Endings() string {
 	return strings.Join(endings[:last], ", ") + " or " + endings[last]
 }
 
-// Proof returns the section of the documentation that says what exit code 0 of a command proves. Each run
-// with exit code 0 prints it last.
+// Proof returns the section of the documentation that says what exit code 0 of a command proves. The command
+// prints it last when it ends with exit code 0.
 func Proof(command string) string {
 	return "docs/reference/commands/" + command + ".md#what-exit-0-proves"
 }

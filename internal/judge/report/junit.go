@@ -16,7 +16,7 @@ func junitFormat() Format {
 	return Format{Ending: ".xml", What: "JUnit XML", Write: writeJUnit}
 }
 
-// testsuites replaces junit.Testsuites, which omits counts of 0. Some readers require them.
+// testsuites replaces junit.Testsuites, which omits counts that are 0. Some readers require them.
 type testsuites struct {
 	XMLName  xml.Name          `xml:"testsuites"`
 	Name     string            `xml:"name,attr"`
@@ -107,8 +107,8 @@ func testcase(class string, c Case) junit.Testcase {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
-// legal replaces characters that XML does not allow (www.w3.org/TR/xml, section 2.2). A name or an
-// error message may contain any byte, and CDATA has no escapes.
+// legal replaces characters that XML does not allow (www.w3.org/TR/xml, section 2.2). A name or an error
+// message may contain any byte, and XML cannot escape these characters.
 func legal(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// markdownFormat is for a step's summary in CI, and for a page in a repository.
+// markdownFormat is for the summary of a CI step, and for a page in a repository.
 func markdownFormat() Format {
 	return Format{Ending: ".md", What: "Markdown, for a CI step's summary", Write: writeMarkdown}
 }
 
-// maxMarkdown is GitHub's limit on a step's summary, in bytes
-// (docs.github.com, Workflow commands, "Step isolation and limits").
+// maxMarkdown is GitHub's limit on the summary of a CI step, in bytes (docs.github.com, Workflow commands,
+// "Step isolation and limits").
 const maxMarkdown = 1 << 20
 
-// markdownRoom is the limit minus the space for the two notes.
+// markdownRoom is the limit minus the space for two notes about omissions.
 const (
 	noDiagram    = "\nThe diagram is left out: a step's summary is limited to 1 MiB.\n"
 	noMore       = "\nThe rest is left out: a step's summary is limited to 1 MiB.\n"
 	markdownRoom = maxMarkdown - len(noDiagram) - len(noMore)
 )
 
-// writeMarkdown shortens a document that is longer than maxMarkdown. It leaves out diagrams first, then
-// whole cases, and adds a note.
+// writeMarkdown shortens a document that is longer than maxMarkdown. It leaves out diagrams first, then whole
+// cases. A note says so.
 func writeMarkdown(w io.Writer, d Document) error {
 	b, after := &markdown{room: markdownRoom}, ""
 	b.head(d)
@@ -186,7 +186,7 @@ func (b *markdown) diagrams(c Case) {
 	}
 }
 
-// rounded rounds a duration for people: whole seconds from 10 s on.
+// rounded rounds a duration for display: to whole seconds from 10 s on.
 func rounded(d time.Duration) time.Duration {
 	if d < 10*time.Second {
 		return d.Round(time.Millisecond)

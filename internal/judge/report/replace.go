@@ -14,7 +14,7 @@ import (
 func replace(path string, text []byte) (err error) {
 	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o666), renameio.WithExistingPermissions())
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT): // a direct write would first empty the old file
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT): // no space is left, and a direct write would first empty the old file
 		return err
 	case err != nil:
 		return errNoReplacing

@@ -10,12 +10,12 @@ import (
 // A Look controls the appearance of a table on a terminal.
 type Look struct {
 	Boxed  bool // lines around the table and between its columns
-	Marks  bool // a mark in each cell that contradicts its promise or proves nothing
+	Marks  bool // a mark in each cell that is not as promised or proves nothing
 	Colour bool
 	Loud   bool // a violation is red even if it was promised
 }
 
-// trailing matches the padding of the last column.
+// trailing matches the spaces that pad the last column.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
 // Terminal returns the table as a command prints it, without its note.
@@ -50,8 +50,8 @@ func (t Table) Terminal(look Look) string {
 	return trailing.ReplaceAllString(w.Render(), "")
 }
 
-// Terminal returns the cell's text with its colour: green for holds, grey for a violation that was promised,
-// yellow for a cell that proves nothing, otherwise red.
+// Terminal returns the cell's text in colour. Green means "holds", grey a violation that was promised, yellow
+// a result that proves nothing, and red anything else.
 func (c Cell) Terminal(look Look) string {
 	word := c.Text
 	switch {

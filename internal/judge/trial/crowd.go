@@ -1,5 +1,5 @@
-// Package trial tests a strategy: it sends a rush to our shops or to a target, with or without a
-// fault, and compares the result with the promise. A rush sends each strategy a crowd, a burst of buyers.
+// Package trial tests a strategy: it sends a rush (a burst of buyers) to our shops or to a running service, the
+// target. It may inject a fault, and compares the result with the promise. A crowd is the burst for one strategy.
 //
 //	Crowd -> Open -> Storefront -> Send -> rush.Result
 //
@@ -25,31 +25,30 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// MaxBuyers is the maximum of --buyers. One machine has enough loopback ports and open files for that many
-// buyers.
+// MaxBuyers is the maximum of --buyers. One machine has enough loopback ports and open files for this number.
 const MaxBuyers = 10_000
 
-// A Crowd describes a rush: its buyers and where they buy.
+// A Crowd describes a rush: its strategies, its buyers, and where they buy.
 type Crowd struct {
 	Strategies []string // names, or "all"
 	Product    string
 	Stock      int64 // units on sale at the start of each strategy
 	Buyers     int
 	Processes  int
-	Target     string // the address of a running service; "": our shops
+	Target     string // address of a running service; "" means our own shops
 	Duration   time.Duration
 	Restocks   int
-	Units      []int64           // units of each order; the buyers take these values in turn
+	Units      []int64           // units of the orders; the buyers take these numbers in turn
 	Second     string            // another product, which gets half of Stock
-	Expect     bool              // send another crowd if the first misses a promised violation
-	Fault      promise.Condition // injected into each crowd; may be ""
-	For        time.Duration     // duration of a long rush, which repeats the crowds; see Waves
-	Every      time.Duration     // interval of the fault in a long rush; 0: each crowd gets the fault
+	Expect     bool              // send another crowd if a violation that is promised does not show
+	Fault      promise.Condition // fault that is injected into each crowd; may be ""
+	For        time.Duration     // duration of a long rush, which sends further crowds until then; see Waves
+	Every      time.Duration     // interval of the fault in a long rush; 0 means that each crowd gets the fault
 	Shops      web.Config
 	Send       rush.Generator // sends the requests; nil: this process does
 }
 
-// Report returns a report without results.
+// Report returns a report of this rush that has no results yet.
 func (o *Crowd) Report(bed *Storefront) rush.Report {
 	r := rush.Report{
 		Engine: bed.Engine, Server: bed.Server, Target: o.Target, Stock: o.Stock, Buyers: o.Buyers, Processes: o.Processes, Second: o.Second, Restocks: o.Restocks,
@@ -84,7 +83,7 @@ func ServiceURL(flag, text string) (string, error) {
 	return strings.TrimSuffix(text, "/"), nil
 }
 
-// CheckNames returns an error for strategies outside the catalogue.
+// CheckNames returns an error if a strategy is not in the catalogue.
 func (o *Crowd) CheckNames() error {
 	for _, name := range o.Strategies {
 		if _, ok := lockstrategy.ByName(lockstrategy.Resolve(name)); !ok && name != "all" {
@@ -94,7 +93,7 @@ func (o *Crowd) CheckNames() error {
 	return nil
 }
 
-// Check checks the fields, except those that depend on the storefront.
+// Check checks the fields, except those that can only be checked with open servers.
 func (o *Crowd) Check() error {
 	switch {
 	case len(o.Strategies) == 0 || slices.Contains(o.Strategies, ""):
@@ -147,7 +146,7 @@ func (o *Crowd) checkOrders() error {
 	return nil
 }
 
-// checkUnits refuses orders for more than the stock: they are never sold, so they prove nothing.
+// checkUnits refuses orders for more units than the stock: they are never sold, so they prove nothing.
 func checkUnits(o *Crowd) error {
 	for _, units := range o.Units {
 		switch {
@@ -162,14 +161,14 @@ func checkUnits(o *Crowd) error {
 	return nil
 }
 
-// promised returns the promise for this rush. A target's own promise has priority; a strategy
-// without any promise is expected to hold. For our shops, "" means that a run may break or not.
+// promised returns the promise for this rush: the target's own promise, or else the catalogue's. A strategy
+// that is not in the catalogue is expected to hold. The result "" means that a run may break or not.
 func (o *Crowd) promised(s *Storefront, name string) verdict.Verdict {
 	entry, ok := lockstrategy.ByName(lockstrategy.Resolve(name))
 	for _, served := range s.Served {
 		promised := served.Promise[string(promise.Rush)]
 		if served.Name == lockstrategy.Resolve(name) && (promised != "" || ok && len(served.Promise) > 0) {
-			return promised // our shops may lack a promise: on this database a run may break or not
+			return promised // "" means that the service, another shop of ours, promises nothing on its database
 		}
 	}
 	if !ok {
@@ -202,11 +201,10 @@ func (o *Crowd) whyNoPromise(s *Storefront, name string) string {
 	return entry.WhyNoPromise(o.condition(), s.Database)
 }
 
-// TargetPromise returns the promise for a target's cell. The target's own promise has priority. Otherwise a
-// catalogue strategy that holds in a rush must also hold under each fault at a target, since the fault is
-// injected into a rush. The catalogue's promises under faults assume two processes, so they do not apply. A
-// strategy that breaks in a rush has no promise under a fault. A strategy without any promise is expected to
-// hold.
+// TargetPromise returns the promise for a strategy of a target under a fault. The target's own promise has
+// priority. The catalogue's promises under faults assume two processes, so they do not apply. But a catalogue
+// strategy that holds in a rush must also hold under each fault here, since the fault is injected into a rush.
+// One that breaks in a rush has no promise under a fault. A strategy without any promise is expected to hold.
 func (o *Crowd) TargetPromise(s *Storefront, name string, f promise.Condition) verdict.Verdict {
 	if _, ours := lockstrategy.ByName(lockstrategy.Resolve(name)); !ours {
 		for _, served := range s.Served {

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy/onengine"
 )
 
-// OneOfEachFamily returns the first strategy of each family that can run on this engine and promises to hold
-// with this number of processes, even if a process crashes.
+// OneOfEachFamily returns the first suitable strategy of each family. It must run on this engine, and promise
+// to hold with this number of processes, also if a process crashes.
 func OneOfEachFamily(e *engine.Engine, processes int) (names []string) {
 	missing := lockstrategy.AllMissing(onengine.Deps(e))
 	have := map[string]bool{}

@@ -30,22 +30,22 @@ type crowds struct {
 	rush   *Crowd // rush of the current strategy
 	bed    *Storefront
 	to     onlooker
-	ctx    context.Context // ends with the rush
+	ctx    context.Context // ends when the rush ends
 
-	standby  *fault.Standby // replica that takes over from the rush's Redis
+	standby  *fault.Standby // replica that takes over from Redis if the fault is a failover
 	mu       sync.Mutex
 	strategy string             // strategy of the current crowd; "" once the crowd is judged
 	last     string             // strategy of the last crowd
-	field    *fault.RunningRush // the current crowd as the faults see it; may be nil
+	field    *fault.RunningRush // the current crowd, as a fault sees it; may be nil
 	asked    []string           // faults that the live page requests for the next crowd
 	striking sync.WaitGroup
-	missed   string // why the rush's fault did not take effect in the last crowd; "" if it did
-	byHand   bool   // whether the live page has injected a fault into this strategy's crowds
+	missed   string // why the fault of the rush did not take effect in the last crowd; "" if it did
+	byHand   bool   // the live page has injected a fault into this strategy's crowds
 	broken   error  // the error of a failed repair
 }
 
-// newCrowds returns the crowds of a rush on an open storefront. Closing the storefront also closes their
-// standby.
+// newCrowds returns the crowds of a rush on an open storefront (the shops under test). To close the storefront
+// also closes the crowds' standby.
 func newCrowds(ctx context.Context, e *engine.Engine, o *Crowd, bed *Storefront, to onlooker) *crowds {
 	c := &crowds{engine: e, rush: o, bed: bed, to: to, ctx: ctx, standby: fault.NewStandby(e)}
 	bed.closers = append(bed.closers, c.standby.Close)
@@ -57,7 +57,7 @@ type onlooker interface {
 	Struck(s runs.Strike)
 }
 
-// send sends one strategy's crowd and injects its fault. It returns when the injections have ended.
+// send sends the crowd of one strategy and injects the rush's fault. It returns when all injections have ended.
 func (c *crowds) send(ctx context.Context, o *Crowd, name string, watch Watching) (rush.Result, error) {
 	c.mu.Lock()
 	c.rush, c.strategy, c.last, c.byHand = o, name, name, false
@@ -94,7 +94,7 @@ func FaultNames(list []fault.Fault) (names []string) {
 	return names
 }
 
-// CheckFault makes the checks of the fault that need no engine.
+// CheckFault makes those checks of the fault that do not need open servers.
 func (o *Crowd) CheckFault() error {
 	switch names := FaultNames(fault.OfRush()); {
 	case o.Fault == "" || slices.Contains(names, string(o.Fault)):
@@ -144,8 +144,8 @@ func tooFew(f fault.Fault, processes int) string {
 	return ""
 }
 
-// unused says why the rush's fault does not affect a strategy. It returns "" if the fault affects the strategy,
-// or if there is no fault.
+// unused says why the rush's fault cannot affect a strategy. It returns "" if the fault can, or if there is no
+// fault.
 func unused(o *Crowd, name string) string {
 	f, ok := struckBy(o.Fault)
 	if !ok {
@@ -159,7 +159,7 @@ func needsOf(name string) []lockstrategy.Need {
 	return entry.Needs
 }
 
-// StrikeTimes sets the shops' wait and lease for a fault, so that a lease can end while a buyer waits for it.
+// StrikeTimes sets the wait and the lease of the shops for a fault. A lease then ends while a buyer waits for it.
 func (o *Crowd) StrikeTimes() {
 	if o.Fault != "" {
 		times := fault.DefaultTimes()
@@ -191,8 +191,8 @@ func (n *noted) sentences() (all []string) {
 	return all
 }
 
-// unproven notes, before each crowd, that the rush's fault has not taken effect yet. The caller must hold
-// the mutex.
+// unproven notes, before each crowd, that the rush's fault has not taken effect yet. The caller must hold the
+// mutex.
 func (c *crowds) unproven() {
 	c.missed = ""
 	if c.rush.Fault != "" {
@@ -206,7 +206,7 @@ func (c *crowds) struckByHand() bool {
 	return c.byHand
 }
 
-// over ends the strategy's crowds and their injections.
+// over ends the strategy's crowds and waits for the end of their injections.
 func (c *crowds) over() {
 	c.mu.Lock()
 	c.strategy = ""
@@ -215,7 +215,7 @@ func (c *crowds) over() {
 	c.striking.Wait()
 }
 
-// mended ends the injections into the current crowd and waits until every shop serves again.
+// mended waits for the end of the injections into the current crowd, and until every shop serves again.
 func (c *crowds) mended(ctx context.Context) error {
 	c.mu.Lock()
 	c.leave()
@@ -237,8 +237,8 @@ func (c *crowds) leave() {
 	c.field = nil
 }
 
-// proven returns an inconclusive result if the crowd showed no violation and the requested fault did not take
-// effect.
+// proven returns the result of a crowd. It makes the result inconclusive if the strategy held and the
+// requested fault did not take effect.
 func (c *crowds) proven(r rush.Result) rush.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +248,7 @@ func (c *crowds) proven(r rush.Result) rush.Result {
 	return r
 }
 
-// record handles one line of a child process's history.
+// record handles one line of the history that a shop process writes.
 func (c *crowds) record(process int, line []byte) {
 	var e history.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -265,7 +265,7 @@ func (c *crowds) record(process int, line []byte) {
 	}
 }
 
-// newField begins a fault.RunningRush for the next crowd. The caller must hold the mutex.
+// newField begins a fault.RunningRush, through which faults act on the next crowd. The caller must hold the mutex.
 func (c *crowds) newField() {
 	c.leave()
 	c.unproven()
@@ -286,7 +286,7 @@ func (c *crowds) newField() {
 
 // pointOf returns the failpoint at which a fault stops a buyer.
 func pointOf(database string) failpoint.Point {
-	if dialect.Kind(database) == dialect.SQLite { // a buyer stopped at its COMMIT would block all other writers
+	if dialect.Kind(database) == dialect.SQLite { // SQLite has one writer, so a buyer stopped at its COMMIT would block all others
 		return failpoint.Read
 	}
 	return failpoint.Commit
@@ -329,7 +329,7 @@ func (c *crowds) strike(f fault.Fault, field *fault.RunningRush, strategy string
 	c.to.Struck(note)
 }
 
-// inVain returns fault.ErrMissed if the fault cannot affect the strategy.
+// inVain returns a fault.ErrMissed if the fault cannot affect the strategy or has too few processes.
 func (c *crowds) inVain(f fault.Fault, strategy string) error {
 	if why := cmp.Or(f.Unused(needsOf(strategy)), tooFew(f, c.rush.Processes)); why != "" {
 		return fmt.Errorf("%w: %s", fault.ErrMissed, why)
@@ -337,7 +337,8 @@ func (c *crowds) inVain(f fault.Fault, strategy string) error {
 	return nil
 }
 
-// strikeWhenAsked injects each requested fault into the current crowd, or else into the next one.
+// strikeWhenAsked injects each requested fault into the current crowd. If there is none, the next crowd gets
+// the fault.
 func (c *crowds) strikeWhenAsked(ctx context.Context, names <-chan string) {
 	for {
 		select {
@@ -355,7 +356,7 @@ func (c *crowds) strikeWhenAsked(ctx context.Context, names <-chan string) {
 	}
 }
 
-// tooLate records the faults that were requested after the last crowd.
+// tooLate reports the faults that were requested after the last crowd.
 func (c *crowds) tooLate() {
 	for _, name := range c.asked {
 		c.to.Struck(runs.TooLate(name, c.last))

@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/nearest"
 )
 
-// Names returns the strategies to run, in the requested order or in that of the catalogue. It omits
+// Names returns the strategies to run, in the requested order or in that of the catalogue. It leaves out
 // strategies that the rush's fault does not affect, since their runs would prove nothing.
 func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 	all, err := asked(o, s)
@@ -34,7 +34,7 @@ func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 	return names, nil
 }
 
-// asked returns the requested strategies that can run.
+// asked returns those of the requested strategies that can run on these servers.
 func asked(o *Crowd, s *Storefront) ([]string, error) {
 	if !slices.Contains(o.Strategies, "all") {
 		var names []string
@@ -68,7 +68,7 @@ func asked(o *Crowd, s *Storefront) ([]string, error) {
 	return slices.DeleteFunc(lockstrategy.Names(), func(name string) bool { return s.Missing[name] != "" }), nil
 }
 
-// serves returns an error if the target lists strategies and this one is not among them.
+// serves returns an error if the target publishes a list of strategies that does not contain this one.
 func (s *Storefront) serves(name string) error {
 	var names []string
 	for _, served := range s.Served {

@@ -11,14 +11,14 @@ import (
 
 // Telling receives the progress of a rush, from one goroutine.
 type Telling struct {
-	Answered func(w Wave, n int)              // n buyers of a wave have their answers
-	Ended    func(w Wave, result rush.Result) // called also after an error, with an empty result
+	Answered func(w Wave, n int)              // called when n buyers of a wave (the burst for one strategy) have their answers
+	Ended    func(w Wave, result rush.Result) // called after each wave; after an error the result is empty
 	Warn     func(string)
 }
 
-// Play opens the storefront on an engine, sends every wave, and returns the report. After an error, the
-// report contains the results so far. closed is the error of closing the storefront; the results are valid
-// nevertheless. If a wave leaves a purchase or a lock behind, Play opens a new storefront for the next wave.
+// Play opens the storefront (the shops under test) on an engine, sends every wave, and returns the report. After an
+// error, the report contains the results so far. `closed` is the error of closing the storefront, which does not
+// affect the results. If a wave leaves a purchase or a lock behind, Play opens a new storefront for the next wave.
 func (o *Crowd) Play(ctx context.Context, config engine.Config, token string, tell Telling) (report rush.Report, closed, err error) {
 	front, err := Open(ctx, o, config, token, tell.Warn)
 	if err != nil {
@@ -32,14 +32,14 @@ func (o *Crowd) Play(ctx context.Context, config engine.Config, token string, te
 	report = o.Report(front)
 	var growth rush.Growth
 	defer func() { report.Growth = growth.Sentences() }()
-	var strikes []string // injections in the storefronts that were replaced
+	var strikes []string // descriptions of the faults injected in storefronts that were replaced
 	leftBehind := false
 	for wave := range o.Waves(names) {
 		if leftBehind {
 			strikes = append(strikes, front.Strikes()...)
 			left := front
 			front = &Storefront{}
-			_ = left.Close() // fails if a lock or a purchase was left behind
+			_ = left.Close() // this fails because of the lock or the purchase that was left behind
 			opened, err := Open(ctx, o, config, token, tell.Warn)
 			if err != nil {
 				return report, nil, err

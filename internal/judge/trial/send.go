@@ -12,13 +12,13 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Watching receives the progress of a strategy's crowd. Its functions may be nil.
+// Watching receives the progress of a strategy's crowd (its burst of buyers). Its functions may be nil.
 type Watching struct {
 	Answered func(n int)
-	Judged   func(rush.Result) // the crowd's own result, before later restocks
+	Judged   func(rush.Result) // the crowd's own result, before Restocks adds to it
 
-	mended func(context.Context) error // see rush.Config.AwaitRepair
-	byHand func() bool                 // whether the page has injected faults into this strategy's crowds
+	mended func(context.Context) error // waits until the servers work again after a fault
+	byHand func() bool                 // whether the live page has injected faults into this strategy's crowds
 }
 
 func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Watching) (rush.Result, error) {
@@ -40,10 +40,10 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		config.LetsWait = config.Healthy && LetsWait(o.Shops.Admission, bed.Database)
 		entry, _ := lockstrategy.ByName(lockstrategy.Resolve(name))
 		config.Counts = linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)
-	} else { // the service has a wait of its own, which is unknown
+	} else { // the maximum wait inside the service is unknown
 		config.Timeout *= 2
 	}
-	if o.Target != "" || o.Shops.Admission { // without admission control, our shops must let their buyers wait
+	if o.Target != "" || o.Shops.Admission { // otherwise buyers do not return: without admission control, our shops must let them wait
 		config.Patience = o.Shops.Settings.Wait
 	}
 	byHand := func() bool { return watch.byHand != nil && watch.byHand() }
@@ -62,7 +62,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 		}
 	}
 	switch {
-	case err == nil && byHand(): // no promise covers a fault that is injected at any moment, with leases of any length
+	case err == nil && byHand(): // no promise applies if a user injects a fault at any moment, with leases of any length
 		result.Promise = ""
 		result.Reason += "; a fault was injected by hand, so no promise applies"
 		watch.Judged(result)
@@ -73,7 +73,7 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 			watch.Judged(result)
 		}
 		if o.Fault != "" {
-			config.Lease = max(config.Lease, config.Wait) // a damaged lock may be kept for a buyer's whole wait
+			config.Lease = max(config.Lease, config.Wait) // a lock damaged by a fault may be kept for a buyer's whole wait
 		}
 		config.FaultTookEffect, result.Promise = nil, ""
 		if result.Verdict == verdict.Holds {
@@ -90,11 +90,11 @@ func (o *Crowd) rush(ctx context.Context, bed *Storefront, name string, watch Wa
 	return result, err
 }
 
-// InsideOf says which buyers may be buying from our shops during a restock.
+// InsideOf says which buyers may be buying while one of our shops restocks.
 func InsideOf(strategy, database string) rush.Inside {
 	entry, _ := lockstrategy.ByName(lockstrategy.Resolve(strategy))
 	switch {
-	case dialect.Kind(database) == dialect.Galera: // the nodes differ while buyers buy
+	case dialect.Kind(database) == dialect.Galera: // the nodes of a cluster differ while buyers buy
 		return rush.NoBuyers
 	case entry.RestocksAnytime(database):
 		return rush.AllBuyers
@@ -102,8 +102,8 @@ func InsideOf(strategy, database string) rush.Inside {
 	return rush.OwnBuyers
 }
 
-// LetsWait reports whether our shops let each buyer wait. Admission control must be off, and the database
-// must not be a cluster in which a node may lag behind a buyer's lock.
+// LetsWait reports whether our shops let each buyer wait for its maximum wait. They do unless admission
+// control is on, or the database is a cluster, in which a node may lag behind a buyer's lock.
 func LetsWait(admission bool, database string) bool {
 	return !admission && dialect.Kind(database) != dialect.Galera
 }
@@ -115,8 +115,8 @@ func crowd(ctx context.Context, o *Crowd, config rush.Config) (rush.Result, erro
 	return rush.RunProducts(ctx, config, []string{o.Product, o.Second}, []int64{o.Stock - o.Stock/2, o.Stock / 2})
 }
 
-// whyUntested says why a crowd could not show a break that is promised under its fault. It returns "" if the
-// crowd could, or if there was no fault.
+// whyUntested says why this crowd could not show the break that is promised under its fault. It returns "" if
+// the crowd could show it, or if there was no fault.
 func (o *Crowd) whyUntested(bed *Storefront, r rush.Result) string {
 	switch {
 	case o.Fault == "":

@@ -21,13 +21,13 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Stage sends the crowds of the live page. It runs the same rush as `shop rush`, on child processes that
-// use the servers of this shop. This process itself is not suitable: it has a sold-out check and admission
-// control, and a fault cannot kill it.
+// A Stage sends the rushes that users start on the live page. It runs the same rush as `shop rush`, on child
+// processes that use the servers of this shop. This process cannot serve the buyers itself: it has a sold-out
+// check and admission control, and a fault cannot kill it.
 type Stage struct {
 	Engine *engine.Engine
 	Shops  web.Config
-	Conns  int // default for a shop's database connections
+	Conns  int // default number of a shop's database connections
 }
 
 func (s Stage) rush(r runs.Request) *Crowd {
@@ -72,16 +72,16 @@ func (s Stage) Check(r *runs.Request) error {
 	return err
 }
 
-// Command implements runs.Sender. It omits flags with their default value.
+// Command implements runs.Sender. It leaves out flags with their default value.
 func (s Stage) Command(r runs.Request) string {
 	urls, settings, preset := s.Engine.URLs, s.Shops.Settings, lockstrategy.DefaultSettings()
 	line := fmt.Sprintf("shop rush%s --strategy %s --stock %d --buyers %d --processes %d --expect",
 		engine.Flags(s.Engine.Name, urls.LocalDB, urls.LocalRedis), strings.Join(r.Strategies, ","), r.Stock, r.Buyers, r.Processes)
 	conns := urls.Conns
-	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // SQLite ignores this number
+	if dialect.Kind(s.Engine.Database) == dialect.SQLite { // SQLite ignores the number of connections
 		conns = s.Conns
 	}
-	if r.Fault != "" { // StrikeTimes sets wait and lease for a fault
+	if r.Fault != "" { // under a fault, StrikeTimes sets wait and lease
 		settings.Wait, settings.LeaseTTL = preset.Wait, preset.LeaseTTL
 	}
 	for _, f := range []struct {

@@ -19,34 +19,34 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// A Storefront is the shop that a crowd's buyers connect to: processes of our shop, or a target.
+// A Storefront is the shop from which the buyers buy: processes of our shop, or a running service (the target).
 type Storefront struct {
 	Engine   string
-	Database string   // name of the database in promises; "" for a target
+	Database string   // name of the database in the catalogue of strategies; "" for a target
 	Server   string   // name and version that the database reports; "" for a target
 	URLs     []string // addresses of the processes
 	Target   rush.Target
 	Auditor  rush.Auditor
 	Missing  map[string]string     // strategies that cannot run here, with the reason
-	Unused   []string              // lines about strategies that the rush's fault does not affect
+	Unused   []string              // a line that lists the strategies that the rush's fault does not affect, if there are any
 	Served   []rush.TargetStrategy // a target's own list of strategies
 	closers  []func() error
 
-	// Restart kills the first process, starts another in its place, and returns its address. It is
-	// nil if the shop is not a separate process.
+	// Restart kills the first process, starts another in its place, and returns its address. It is nil if the
+	// shop runs in this process, or is a target.
 	Restart func(context.Context) (url string, err error)
 
-	// Children are the shop's processes. It is nil if the shop is not a separate process.
+	// Children are the shop's processes. It is nil if the shop runs in this process, or is a target.
 	Children testbed.Shops
 
-	struck *crowds // sends crowds with faults; nil: there are no faults
+	struck *crowds // sends the buyers and injects faults; nil if no fault can be injected
 	noted  noted   // the injected faults
 }
 
-// Strikes describes the faults injected so far, in sentences.
+// Strikes describes the faults injected so far, each in a sentence.
 func (s *Storefront) Strikes() []string { return s.noted.sentences() }
 
-// Send sends one strategy's crowd.
+// Send sends the crowd (burst of buyers) of one strategy.
 func (s *Storefront) Send(ctx context.Context, o *Crowd, name string, watch Watching) (rush.Result, error) {
 	if s.struck != nil {
 		return s.struck.send(ctx, o, name, watch)
@@ -54,7 +54,7 @@ func (s *Storefront) Send(ctx context.Context, o *Crowd, name string, watch Watc
 	return o.rush(ctx, s, name, watch)
 }
 
-// Close ends the shops, then their servers.
+// Close ends the shops, and then their servers.
 func (s *Storefront) Close() error {
 	var errs []error
 	for _, closer := range slices.Backward(s.closers) {
@@ -63,9 +63,9 @@ func (s *Storefront) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens the target if there is one. Otherwise it opens an engine and starts the shop: in this process,
-// or in child processes if there are several processes or the rush is long. token is for the target's admin
-// routes. warn receives warnings about the servers.
+// Open opens the target if there is one. Otherwise it opens an engine and starts the shop in this process. If
+// there are several processes or the rush is long, the shop runs in child processes instead. `token` is for
+// the target's admin routes. `warn` receives warnings about the servers.
 func Open(ctx context.Context, o *Crowd, config engine.Config, token string, warn func(string)) (*Storefront, error) {
 	s := &Storefront{Engine: "target", Missing: map[string]string{}}
 	if o.Target != "" {
@@ -95,7 +95,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	case o.Fault != "":
 		s.struck = newCrowds(ctx, e, o, s, &s.noted)
 		err = s.ServeChildren(ctx, e, shops, o.Processes, s.struck.record)
-	case o.Processes == 1 && o.For == 0: // a long rush measures the shop in a process of its own
+	case o.Processes == 1 && o.For == 0: // a long rush measures the shop, so the shop needs a process of its own
 		err = s.serveHere(e, shops)
 	default:
 		err = s.ServeChildren(ctx, e, shops, o.Processes, nil)
@@ -106,8 +106,7 @@ func Open(ctx context.Context, o *Crowd, config engine.Config, token string, war
 	return s, nil
 }
 
-// on connects the storefront to an open engine and starts no shop. It returns the configuration of the shops
-// for the crowd.
+// on connects the storefront to an open engine, and starts no shop. It returns the configuration for the shops.
 func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
 	s.Engine, s.Database, s.Server = e.Name, e.Database, e.Server
 	s.Auditor = rush.Database{DB: e.Admin, Nodes: e.Cluster.DBs}
@@ -116,7 +115,7 @@ func (o *Crowd) on(s *Storefront, e *engine.Engine) (web.Config, error) {
 	if why := shops.Uncheck(e); why != "" {
 		return shops, errors.New(why)
 	}
-	shops.MaxInflight = max(shops.MaxInflight, o.Buyers) // the crowd must not be refused for its size
+	shops.MaxInflight = max(shops.MaxInflight, o.Buyers) // the shop must not refuse buyers only because they are many
 	return shops, nil
 }
 
@@ -152,9 +151,9 @@ func (s *Storefront) serveHere(e *engine.Engine, flags web.Config) error {
 	return nil
 }
 
-// ServeChildren starts n `shop serve` processes of this binary on the engine's servers, each with its own
-// pool and memory. If record is not nil, it receives each line of their histories. The children then also
-// accept commands to stop buyers, and their links to the servers can be cut.
+// ServeChildren starts n `shop serve` processes of this program on the engine's servers, each with its own
+// pool and memory. If `record` is not nil, it receives each line of their histories. Then the children also
+// accept commands to stop buyers, and their links to the servers (proxies) can be cut.
 func (s *Storefront) ServeChildren(ctx context.Context, e *engine.Engine, f web.Config, n int, record func(process int, line []byte)) error {
 	group, err := localserver.NewGroup()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// A Wave is one strategy's crowd.
+// A Wave is one strategy's crowd: its burst of buyers in one round of the rush.
 type Wave struct {
 	Crowd
 	Number   int // position in the rush, from 1
@@ -23,13 +23,13 @@ func (w Wave) String() string {
 // each strategy. The first round has all buyers, so that the shops open all their connections.
 var shares = []float64{1, 0.25, 0.5, 0.75}
 
-// Waves yields the crowds of a rush: one of each strategy. If o.For is set, it yields further rounds with other
-// numbers of buyers until that time is over. If o.Every is set, only some rounds have the fault: the second one,
-// and then the first one after each interval. The rounds with the fault have all buyers.
+// Waves yields the crowds of a rush: one of each strategy. If o.For is set, it yields further rounds with
+// other numbers of buyers until that time is over. If o.Every is set, only some rounds have the fault: the
+// second, and then the first one after each interval. A round with the fault has all buyers.
 func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
-	least := 1 // minimum number of rounds
+	least := 1 // minimum number of rounds in a long rush
 	if o.Every > 0 {
-		least = 2 // one round has the fault
+		least = 2 // one round without the fault, and one with it
 	}
 	return func(yield func(Wave) bool) {
 		start, number, struck := time.Now(), 0, time.Time{}
@@ -55,8 +55,8 @@ func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
 	}
 }
 
-// part returns the crowd with a share of its buyers and of its stock. Two buyers are the fewest that
-// can overlap.
+// part returns the crowd with a share of its buyers and of its stock. It keeps at least two buyers: fewer
+// cannot overlap.
 func (o *Crowd) part(share float64) Crowd {
 	part := *o
 	part.Buyers = min(o.Buyers, max(2, int(share*float64(o.Buyers))))

@@ -1,5 +1,6 @@
-// Package verdict names what a run can prove about a lock strategy. The catalogue promises verdicts and the
-// instruments report them; internal/judge/audit judges. Confirm decides whether to repeat a run.
+// Package verdict names the possible results of testing a lock strategy. The catalogue of strategies promises
+// verdicts and the tests report them; internal/judge/audit judges. The function Confirm decides whether to
+// repeat a run.
 package verdict
 
 // A Verdict is the result of one run.
@@ -42,7 +43,7 @@ func (got Verdict) NeverChance() bool {
 // IsBreak reports whether a violation was seen, promised or not. "", which means that nothing was judged, is none.
 func (got Verdict) IsBreak() bool { return got != "" && got != Holds && got != Inconclusive }
 
-// Misses reports whether a violation is promised, and got is Holds or Nonlinearizable.
+// Misses reports whether a violation is promised and `got` does not show it: `got` is Holds or Nonlinearizable.
 func (promise Verdict) Misses(got Verdict) bool {
 	return promise != "" && promise != Holds && (got == Holds || got == Nonlinearizable)
 }

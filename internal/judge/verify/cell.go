@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A Cell is one strategy under one condition.
+// A Cell is one strategy under one condition, such as a fault, with the promised and the observed verdict.
 type Cell struct {
 	Strategy   string            `json:"strategy"`
 	Fault      promise.Condition `json:"fault"`
@@ -24,33 +24,33 @@ type Cell struct {
 	Replay     string            `json:"replay"`
 	DurationMS int64             `json:"duration_ms"`
 
-	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers under the fault and after it
+	Acknowledged int64                   `json:"acknowledged"`         // sales acknowledged to buyers during the fault and after it
 	Lost         int64                   `json:"lost"`                 // acknowledged sales without a record
-	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each verdict was seen, if the cell was played more than once
+	Verdicts     map[verdict.Verdict]int `json:"verdicts,omitempty"`   // how often each verdict was seen, if the test was run more than once
 	NoPromise    string                  `json:"no_promise,omitempty"` // why there is no promise
 	BoundMS      int64                   `json:"next_sale_bound_ms"`   // upper limit of next_sale_ms; 0 without a fault
 
-	HarnessError string `json:"harness_error,omitempty"` // the instrument failed: the strategy's behaviour is unknown
+	HarnessError string `json:"harness_error,omitempty"` // why the test itself failed, so that the strategy's behaviour is unknown
 
 	Reason     string        `json:"reason"`                // reason of the verdict, in one sentence
 	Struck     string        `json:"struck"`                // proof that the fault took effect
 	Audited    audit.Sums    `json:"books"`                 // stock and records at the end
 	NextSaleMS *int64        `json:"next_sale_ms"`          // time from the fault to the next sale to another buyer; null if there was none
 	TwoHolders *Overlap      `json:"two_holders,omitempty"` // the first two buyers that held the lock at the same time
-	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault, on the clock of two_holders
+	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault, on the same clock as two_holders
 	History    string        `json:"history,omitempty"`     // path of the history file
-	Witness    *DrawnWitness `json:"witness,omitempty"`     // witness of an exploration that found a violation
+	Witness    *DrawnWitness `json:"witness,omitempty"`     // the schedule with which an exploration found a violation
 
 	Linearizable linear.Result `json:"linearizable,omitempty"`
-	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why the answer is no
+	Picture      string        `json:"picture,omitempty"` // path of a picture that shows why the answers are not linearizable
 
-	disturbance string // reason why the play proves nothing
-	isCertain   bool   // the verdict needs no second play
-	goesOn      bool   // the stall continues after the repair, which no promise covers
+	disturbance string // why this run of the test proves nothing; "" if it counts
+	isCertain   bool   // the verdict needs no second run
+	goesOn      bool   // buyers are still not served after the repair, which no promise covers
 }
 
-// rushConfig returns the tutorial's rush: 200 buyers for 100 units. times are the shops' times,
-// zero if unknown.
+// rushConfig returns the rush of the tutorial: 200 buyers for 100 units. `times` are the waits and leases of
+// the shops; zero means unknown.
 func rushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy string, times fault.Times) rush.Config {
 	return rush.Config{
 		BaseURLs: urls, Shelf: shelf, Auditor: auditor, Strategy: strategy, Product: "verify-" + strategy,
@@ -58,7 +58,7 @@ func rushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy
 	}
 }
 
-// rushCell returns the cell of a rush that was run elsewhere.
+// rushCell returns the cell of a rush that another function has run.
 func rushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
 	c := Cell{
 		Strategy: strategy, Fault: f, Promise: promised, DurationMS: int64(r.DurationMS),
@@ -70,12 +70,12 @@ func rushCell(strategy string, f promise.Condition, promised verdict.Verdict, en
 	return c
 }
 
-// Settle compares the verdict with the promise.
+// Settle sets OK: whether the verdict is as promised.
 func (c *Cell) Settle() {
 	c.OK = c.Verdict != verdict.Inconclusive && !c.goesOn && (c.Promise == "" && !c.Verdict.NeverChance() || c.Promise.Keeps(c.Verdict))
 }
 
-// rushed copies a rush's own verdict. processes is 0 for a target, which does not report its number.
+// rushed copies the verdict of the rush. `processes` is 0 for a running service, which does not report the number.
 func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Verdict, c.Reason = r.Verdict, r.Reason
 	c.playedBy(r)
@@ -90,14 +90,14 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	c.Audited = r.Audited
 }
 
-// playedBy stores whether the rush must be played again.
+// playedBy stores whether the rush must be run again.
 func (c *Cell) playedBy(r rush.Result) {
 	c.disturbance, c.isCertain = r.Disturbed(), r.Verdict == verdict.Stalled && !r.IsTimed()
 }
 
-// judge compares the answers with stock and records. The arguments `lost` and `untold` are results of
-// audit.Compare. A buyer may fail under the fault, but each answer must be true, and buyers after the repair
-// must be served.
+// judge compares the answers with stock and records. `lost` is the number of receipts without a record,
+// `untold` the number of records that no receipt names (audit.Compare). A buyer may fail under the fault, but
+// each answer must be true, and buyers after the repair must be served.
 func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Struck = cmp.Or(f.Missed, f.Proof)
 	all, last := f.Answers, f.Last
@@ -112,7 +112,7 @@ func (c *Cell) judge(f fault.Facts, lost, untold int64) {
 	c.Verdict, c.Reason = f.Orders.JudgeRepeats(audit.Judge(e))
 	c.Lost = e.Lost
 	switch {
-	case !c.Verdict.IsBreak() && f.Missed != "": // an observed violation counts, with or without the fault
+	case !c.Verdict.IsBreak() && f.Missed != "": // a violation counts even if the fault did not take effect
 		c.Verdict, c.Reason = verdict.Inconclusive, f.Missed
 	case f.Stalled != "" && (c.Verdict == verdict.Stalled || !c.Verdict.IsBreak() && e.Sold+e.SoldOut == 0):
 		c.Verdict, c.Reason, c.goesOn = verdict.Stalled, f.Stalled+", and none was served after the repair", true
@@ -179,7 +179,7 @@ func (c *Cell) evidence() string {
 	return text
 }
 
-// Line describes the cell in one line, for the log of a run.
+// Line describes the cell in one line, for the progress output of a run.
 func (c Cell) Line() string {
 	text := fmt.Sprintf("%-15s %s under %s, %.1f s", presented{&c}.field().Terminal(marks(false)), c.Strategy, c.Fault, float64(c.DurationMS)/1000)
 	if !c.OK {

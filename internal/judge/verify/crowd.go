@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// processesOf returns how many processes a condition's rush uses, or 0 if the condition is not a
-// rush.
+// processesOf returns how many processes the rush of a condition uses. It returns 0 if the condition is not a
+// rush (a burst of buyers without a fault).
 func processesOf(f promise.Condition) int {
 	switch f {
 	case promise.Rush, promise.Units, promise.TwoProducts:
@@ -24,24 +24,24 @@ func processesOf(f promise.Condition) int {
 
 // Sizes of the rushes: enough buyers to interfere with each other, and more demand than stock.
 const (
-	unitsStock, unitsBuyers = 201, 90 // the buyers ask for 720 units; see sizes
+	unitsStock, unitsBuyers = 201, 90 // the buyers ask for 720 units in orders of two sizes
 	firstStock, secondStock = 30, 20
 	productsBuyers          = 100 // half of them for each product
 	keyedStock, keyedOrders = 32, 36
 )
 
-// sizes returns the sizes of the orders under units. The stock is odd, so one unit is left at the end, too
-// little for any order. Before that, large orders are refused while small ones can still be served. This
-// exposes a guard that only checks that something is left. It also exposes a strategy that does not return the
-// units of a refused order, unless small orders are faster six times in a row.
+// sizes returns the sizes of the orders under the condition "units". The stock is odd, so at the end one unit
+// is left, too little for any order. Before that, large orders are refused while small ones can still be
+// served. This exposes a strategy that only checks that something is left. It also exposes one that does not
+// return the units of a refused order, unless small orders are faster six times in a row.
 func sizes() []int64 { return []int64{2, 14} }
 
-// otherOf returns the name of a second product. It extends the first name, so that a wrong search for keys
-// by prefix finds both.
+// otherOf returns the name of a second product. It begins with the first name, so a strategy that wrongly
+// searches keys by prefix finds the keys of both.
 func otherOf(product string) string { return product + "/b" }
 
-// runCrowd runs the rush c with the sizes that the condition needs. restart ends the first process and
-// returns the address of its successor.
+// runCrowd runs the rush c, with the numbers of buyers and units that the condition needs. `restart` ends the
+// first process and returns the address of its successor.
 func runCrowd(
 	ctx context.Context, f promise.Condition, c rush.Config, restart func(context.Context) (url string, err error),
 ) (r rush.Result, err error) {
@@ -61,7 +61,7 @@ func runCrowd(
 	return r, err
 }
 
-// crash kills the first shop and starts another on the same servers.
+// crash kills the first of the two shops and starts another on the same servers.
 func (l *lane) crash(ctx context.Context) (url string, err error) {
 	l.pair.A, err = l.servers.Restart(ctx, l.pair.A, l.Launch, l.times, l.needs)
 	if err != nil {
@@ -70,9 +70,9 @@ func (l *lane) crash(ctx context.Context) (url string, err error) {
 	return l.pair.A.URL(), nil
 }
 
-// apart completes the cell two-products if its rushes show no violation. It stops a buyer of one product
-// inside its critical section; buyers of the other product must not wait for that buyer. The shop needs
-// failpoints for that.
+// apart completes a cell under the condition "two-products", unless its rush shows a violation. It stops a
+// buyer of one product inside its critical section, with a failpoint of the shop. Buyers of the other product
+// must not wait for it.
 func (l *lane) apart(ctx context.Context, j job, cell *Cell) (err error) {
 	if j.name != promise.TwoProducts || cell.Verdict.IsBreak() {
 		return nil

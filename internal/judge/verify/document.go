@@ -11,15 +11,15 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// The groups of a document's cases in reading order: contradictions first, then promised violations
-// with their witnesses, then one line for each cell that holds.
+// The groups of a document's cases in reading order. Contradictions come first, then promised violations with
+// the schedules or histories that show them, then one line for each cell that holds.
 const (
 	wrong = iota
 	breaks
 	holds
 )
 
-// lead returns the number of cells, and the servers of the run.
+// lead returns a sentence with the number of cells and the servers of the run.
 func (r Report) lead() string {
 	text := witness.Count(len(r.Cells), "cell")
 	switch {
@@ -31,7 +31,7 @@ func (r Report) lead() string {
 	return fmt.Sprintf("%s on the %s engine", text, r.Engine)
 }
 
-// notPromised returns a sentence for each reason for missing promises.
+// notPromised returns the reasons why promises are missing, one sentence for each reason.
 func (r Report) notPromised() (notes []string) {
 	type key struct{ why, strategy string }
 	var whys []string

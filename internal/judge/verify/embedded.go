@@ -17,8 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// Embedded runs the explorer and the rushes on the embedded engine, where no server can be killed.
-// After an error it returns the cells played so far.
+// Embedded runs the explorer and the rushes on the embedded engine, where no server can be killed. After an
+// error it returns the cells that are complete.
 func (c Config) Embedded(ctx context.Context) (Report, error) {
 	r := c.start(engine.Embedded)
 	err := r.explorations(ctx, engine.Config{Name: engine.Embedded})
@@ -69,7 +69,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 			config.LetsWait = trial.LetsWait(r.Admission, bed.Database)
 			result, err := runCrowd(ctx, f, config, bed.Restart)
 			if err == nil {
-				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted
+				config.BaseURLs, config.Shelf = bed.URLs, bed.Target // a process may have been restarted at another address
 				if f == promise.Rush || f == promise.TwoProcesses {
 					config.Inside = trial.InsideOf(s.Name, bed.Database)
 				}
@@ -90,7 +90,7 @@ func (r *oneByOne) rushes(ctx context.Context, f promise.Condition, processes in
 	return nil
 }
 
-// oneByOne plays cells one after the other, since the explorer observes all goroutines of the process.
+// oneByOne runs cells one after the other, since the explorer observes all goroutines of the process.
 type oneByOne struct {
 	Config
 	report Report
@@ -100,8 +100,8 @@ func (c Config) start(engineName string) *oneByOne {
 	return &oneByOne{c, Report{Engine: engineName, Command: c.Command, Started: time.Now()}}
 }
 
-// add adds a cell. If the harness failed without an interruption, the cell says so. Then add returns true, and
-// the servers of that cell must not be used again.
+// add adds a cell. If the test itself failed, and not because of an interruption, the cell says so. Then add
+// returns true, and the caller must not use the servers of that cell again.
 func (r *oneByOne) add(ctx context.Context, start time.Time, cell Cell, err error) (failed bool, _ error) {
 	if err != nil {
 		if ctx.Err() != nil {

@@ -31,7 +31,7 @@ func ReadFile(path string) (r Report, err error) {
 	return r, nil
 }
 
-// Cell returns a cell by its name, STRATEGY/CONDITION, as in "redis/pause".
+// Cell returns the cell with the name STRATEGY/CONDITION, such as "redis/pause".
 func (r Report) Cell(name string) (*Cell, error) {
 	strategy, condition, ok := strings.Cut(name, "/")
 	strategy = lockstrategy.Resolve(strategy)
@@ -71,7 +71,7 @@ func Newest(folder string) (newest string) {
 	return newest
 }
 
-// Explain returns the promise, the verdict and the evidence of a cell as text for a person.
+// Explain returns the promise, the verdict and the evidence of a cell as readable text.
 func Explain(c Cell) string {
 	var b strings.Builder
 	line := func(name, text string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// explorations opens an engine and plays the explorer's cells on it. Some violations show only on local
+// explorations opens an engine and runs the explorer's cells on it. Some violations show only on local
 // servers, not on the embedded engine.
 func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err error) {
 	faults := slices.DeleteFunc(slices.Clone(r.Faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
@@ -58,7 +58,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 				return err
 			}
 			if failed {
-				_ = e.Close() // the failed run may have left a lock or a goroutine behind
+				_ = e.Close() // closing may fail, since the failed run may have left a lock or a goroutine behind
 				e = nil
 			}
 		}
@@ -66,7 +66,7 @@ func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err erro
 	return nil
 }
 
-// exploration plays one cell if the strategy can be explored on e.
+// exploration runs one cell if the strategy can be explored on e.
 func (r *oneByOne) exploration(ctx context.Context, e *engine.Engine, strategy string, f promise.Condition) (failed bool, _ error) {
 	entry, ok := lockstrategy.ByName(strategy)
 	if !ok {

@@ -17,14 +17,14 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A DrawnWitness is the simplest violating schedule of an exploration, with two drawings.
+// A DrawnWitness is the simplest schedule with which an exploration found a violation, with two drawings.
 type DrawnWitness struct {
 	recorded
 	Text    string `json:"text"`    // a table with one row for each step
 	Mermaid string `json:"mermaid"` // a sequence diagram
 }
 
-// recorded is a witness without its MarshalJSON method, which would drop the drawings.
+// recorded is an explore.Witness without its MarshalJSON method, which would omit the drawings.
 type recorded explore.Witness
 
 var eventOf = map[promise.Condition]explore.Event{
@@ -42,12 +42,13 @@ const (
 	// seconds on an idle machine.
 	searchBudget = 10 * time.Minute
 
-	// few is the number of runs above which a search is not repeated with one more preemption.
+	// few is the number of runs above which the search with one more preemption is not tried.
 	few = 40
 )
 
-// exploreCell plays a cell of the explorer. The first search allows no preemption, and each further search
-// one more, until a schedule breaks. So the witness is simple. The cell says how far the searches went.
+// exploreCell runs a cell of the explorer. The first search allows no preemption, and each further search one
+// more, until a schedule breaks. So the schedule that it shows is simple. The cell says how many preemptions
+// were searched.
 func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
 	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}
@@ -102,7 +103,7 @@ func replayOf(e *engine.Engine, strategy string, w *explore.Witness) string {
 	return explore.Replay(strategy, engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis), w)
 }
 
-// command returns the beginning of an explore command for a strategy on an engine.
+// command returns the beginning of the command line that explores a strategy on an engine.
 func command(e *engine.Engine, entry lockstrategy.Entry) string {
 	line := "shop explore " + entry.Name + engine.Flags(e.Name, e.URLs.LocalDB, e.URLs.LocalRedis)
 	if n := parts(entry); n > 0 {
@@ -111,9 +112,9 @@ func command(e *engine.Engine, entry lockstrategy.Entry) string {
 	return line
 }
 
-// parts returns explore.Config.Parts. A strategy that divides the stock sells from several rows (parts), and
-// the search must show conflicts at these rows. So the units start in the parts. From the product's own row,
-// the first buyer would have to move them, and all buyers would conflict at that row.
+// parts returns the number of parts for explore.Config.Parts. A strategy that divides the stock sells from several
+// rows (parts), and the search must show conflicts at these rows. So the units start in the parts. If they started
+// in the product's own row, the first buyer would move them, and all buyers would conflict at that row.
 func parts(entry lockstrategy.Entry) int64 {
 	if entry.Left != nil {
 		return 2
@@ -121,22 +122,22 @@ func parts(entry lockstrategy.Entry) int64 {
 	return 0
 }
 
-// An exploration is the series of searches of one cell, with the last result.
+// An exploration is the series of searches of one cell, and the result of the last one.
 type exploration struct {
 	explore.Config
 	result explore.Result
-	never  bool // the event could never take effect
+	never  bool // the event that the search adds, such as a crash, could never take effect
 }
 
-// run searches with more and more preemptions until a schedule breaks, no schedule is left, or the next
-// search would take too many runs. Each search is complete, so the extent depends on the strategy and not on
-// the machine's speed.
+// run searches with more and more preemptions. It stops when a schedule breaks, no schedule is left, or the
+// next search would take too many runs. Each search is complete, so the extent depends on the strategy and not
+// on the machine's speed.
 //
-// Without an event, run allows at least two preemptions: two preemptions break a majority lock that is granted
-// by too few nodes. With an event, it allows at least one. If a buyer has several commands in flight, to the
-// nodes of a lock or by a worker, there are too many schedules. Then run allows no more than these minimums,
-// and no preemption with an event if the strategy is promised to hold. Without that promise, only buyer 1 may
-// begin a schedule with preemptions.
+// Without an event, such as a crash, run allows at least two preemptions: two can break a majority lock that
+// too few nodes grant. With an event, it allows at least one. If a buyer has several commands in flight, to
+// several nodes or through a worker, there are too many schedules. Then run stops at these minimums. In this
+// case it allows no preemption with an event if the strategy promises to hold. If it does not, only buyer 1
+// may begin a schedule with preemptions.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	x.Symmetry = wide
@@ -156,7 +157,7 @@ func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 		x.never = len(x.result.Never) > 0
 		switch {
 		case x.result.Whole:
-			x.Bound, x.result.Explored = -1, x.result.All // the search has covered every state, whatever the number of preemptions
+			x.Bound, x.result.Explored = -1, x.result.All // the search has covered every state, so the number of preemptions has no limit
 			return nil
 		case x.Bound >= least && (wide || x.result.Runs > few):
 			return nil
@@ -174,7 +175,7 @@ func (x *exploration) search(ctx context.Context) (err error) {
 	return err
 }
 
-// verdict returns the verdict. "Holds" requires a complete search with more than one schedule.
+// verdict returns the verdict and its reason. "Holds" requires a complete search with more than one schedule.
 func (x *exploration) verdict() (verdict.Verdict, string) {
 	switch {
 	case x.result.Witness != nil:
@@ -202,7 +203,8 @@ func (x *exploration) extent() string {
 	return fmt.Sprintf("%d of the %d schedules %s break", x.result.Violations, x.result.Explored, of)
 }
 
-// replay returns the command that shows the witness again, or repeats the search.
+// replay returns the command that shows the breaking schedule again. If none breaks, the command repeats the
+// search.
 func (x *exploration) replay() string {
 	if w := x.result.Witness; w != nil {
 		return replayOf(x.Engine, x.Strategy.Name, w)
@@ -217,7 +219,7 @@ func (x *exploration) replay() string {
 	return line
 }
 
-// witnessed draws the witness and copies stock and records from its last step.
+// witnessed draws the breaking schedule w. It copies stock and records from the last step of w.
 func (c *Cell) witnessed(w *explore.Witness) error {
 	var text, mermaid strings.Builder
 	if err := errors.Join(w.Text(&text, len(w.Outcomes)), w.Mermaid(&mermaid, len(w.Outcomes))); err != nil {

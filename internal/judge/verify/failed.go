@@ -10,13 +10,13 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// likelyCauses lists the causes in the code under test that have made an instrument fail so far.
+// likelyCauses lists what in the code under test has made a test fail without a verdict so far.
 const likelyCauses = "likely causes: a random key or name in a command, a lock or a transaction left on a connection, a goroutine that does not end"
 
-// starved reports whether a play failed only because the machine was busy: a time limit ended before the
+// starved reports whether a test failed only because the machine was busy: a time limit ended before the
 // fault, while this process mostly had no processor. It returns the inconclusive cell. The servers share the
-// machine and the priority, so such a play proves nothing. On an idle machine, the strategy may have caused the
-// same error, so the caller reports a failed instrument.
+// machine and the priority, so they had no processor either. On an idle machine, the strategy may have caused
+// the same error, so the caller reports a failed test.
 func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ Cell, is bool) {
 	busy := delays.Mostly(start, end)
 	if busy == "" || !errors.As(err, new(*rush.TimeoutError)) {
@@ -28,7 +28,7 @@ func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ C
 	return c, true
 }
 
-// Failed returns the cell after its instrument failed with err. The strategy's behaviour is unknown, so the
+// Failed returns the cell after its test itself failed with err. The strategy's behaviour is unknown, so the
 // run does not pass.
 func (c Cell) Failed(err error) Cell {
 	c.Verdict, c.OK = verdict.Inconclusive, false

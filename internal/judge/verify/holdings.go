@@ -8,37 +8,37 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Holding is the time in which a buyer believed that it held the lock, in milliseconds since the first
-// event of the cell.
+// A Holding is the time in which a buyer believed that it held the lock, in milliseconds since the first event
+// in the cell's history.
 type Holding struct {
 	Purchaser string  `json:"purchaser"`
 	Token     string  `json:"token,omitempty"`
 	FromMS    float64 `json:"from_ms"`
 	ToMS      float64 `json:"to_ms"`
-	Ended     string  `json:"ended"` // released, lost, not held, return, killed, or never
+	Ended     string  `json:"ended"` // how it ended: released, lost, not held, return, killed, or never
 }
 
-// Values of Holding.Ended that are not kinds of history events.
+// Values of Holding.Ended besides the kinds of history events.
 const (
 	endedKilled  = "killed"
 	endedNever   = "never"
 	endedNotHeld = "not held" // the release reported that the lease was already lost
 )
 
-// An Overlap is a pair of simultaneous holders.
+// An Overlap is a pair of buyers that held the lock at the same time.
 type Overlap struct {
 	First  Holding `json:"first"`
 	Second Holding `json:"second"`
 }
 
-// A reading is a cell with the history of its play.
+// A reading is a cell (one strategy under one condition) with the history of its run.
 type reading struct {
 	*Cell
 	events []history.Event
 }
 
-// read takes two facts from the history that stock and records do not show: simultaneous holders, and the
-// time of the next sale to another buyer.
+// read takes two facts from the history that stock and records do not show: two holders at the same time, and
+// the time of the next sale to another buyer after the fault.
 func (c reading) read() {
 	holdings, start, struck := holdingsIn(c.events)
 	for i, second := range holdings {
@@ -69,17 +69,17 @@ func (c reading) read() {
 	c.Evidence = c.evidence()
 }
 
-// holdingsIn returns when each buyer believed that it held the lock, and the times of the first event and of
-// the first fault.
+// holdingsIn returns when each buyer believed that it held the lock. It also returns the times of the first
+// event and of the first fault.
 //
-// A holding ends when the shop reports the release or the loss of the lease, or else when the buy returns.
-// If the shop reports none of these, it was killed, and the holding ends when the buyer's connection breaks.
-// After its buyer has hung up, a shop that was not killed goes on, and its later report counts.
+// A holding ends when the shop reports the release or the loss of the lease, or else when the purchase
+// returns. If the shop reports none of these, it was killed, and the holding ends when the buyer's connection
+// breaks. If only the buyer hangs up, the shop continues, and its later report counts.
 func holdingsIn(events []history.Event) (holdings []Holding, start, struck time.Time) {
 	if len(events) == 0 {
 		return nil, start, struck
 	}
-	events = slices.Clone(events) // events of two processes and the harness, sorted by their common clock
+	events = slices.Clone(events) // events of two processes and this one, sorted by the clock that they share
 	slices.SortStableFunc(events, func(a, b history.Event) int { return a.At.Compare(b.At) })
 	start = events[0].At
 	ms := func(at time.Time) float64 { return float64(at.Sub(start).Microseconds()) / 1000 }

@@ -15,13 +15,12 @@ import (
 type job struct {
 	strategy Strategy
 	name     promise.Condition
-	fault    fault.Fault // zero if the condition is a rush
+	fault    fault.Fault // the zero value if the condition is a rush (a burst of buyers without a fault)
 
-	play, plays int // number of this play, and of all plays; both 0 if there is only one
+	play, plays int // number of this run of the cell, and of all its runs; both 0 if there is only one
 }
 
-// jobs returns the cells in the order of the matrix. A fault that does not affect a strategy gives
-// no cell.
+// jobs returns the cells of the matrix, in its order. There is no cell for a fault that cannot affect the strategy.
 func (c Config) jobs() (all []job) {
 	faults := map[promise.Condition]fault.Fault{}
 	for _, f := range fault.All() {
@@ -37,7 +36,7 @@ func (c Config) jobs() (all []job) {
 	return all
 }
 
-// needs returns the flag that the condition requires, or "".
+// needs returns the flag of shop verify that the condition requires, or "".
 func (c Config) needs(f promise.Condition) string {
 	if on := promise.On(f); on != "" && on != c.database() {
 		return "--local-db " + on
@@ -51,7 +50,7 @@ func (c Config) needs(f promise.Condition) string {
 func (c Config) database() string {
 	server, err := localserver.DatabaseNamed(c.LocalDB)
 	if err != nil {
-		return "" // StartServers will report the error
+		return "" // StartServers will report the same error
 	}
 	return dialect.Kind(server.Database)
 }
@@ -63,5 +62,5 @@ func (j job) file() string {
 	return fmt.Sprintf("%s-%03d.ndjson", j.name, j.play+1)
 }
 
-// productOf returns the product of a cell, which no other cell uses.
+// productOf returns the name of the product that a cell sells. No other cell uses it.
 func productOf(j job) string { return fmt.Sprintf("verify-%s-%s", j.strategy.Name, j.name) }

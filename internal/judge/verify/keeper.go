@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/report"
 )
 
-// A Keeper writes the report files during the run.
+// A Keeper writes the report files during the run, so that an interrupted run leaves a report.
 type Keeper struct {
 	Files   []report.File
 	Command string        // the command of the run
@@ -14,11 +14,11 @@ type Keeper struct {
 	took    time.Duration // duration of the last write
 }
 
-// keepShare limits the keeper to this fraction of the run's time: 1/keepShare.
+// keepShare limits the time for writing to 1/keepShare of the run's time.
 const keepShare = 20
 
-// Keep writes the report so far, marked as incomplete. If writing takes long, it skips some cells.
-// Write errors are reported at the end of the run.
+// Keep writes the report so far, marked as incomplete. If writing takes long, Keep does not write after every
+// cell. Write errors are reported at the end of the run.
 func (k *Keeper) Keep(sofar Report) {
 	start := time.Now()
 	if start.Sub(k.last) < keepShare*k.took {

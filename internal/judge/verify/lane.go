@@ -21,7 +21,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// serve starts servers and two shops, and calls work with a function that plays cells on them.
+// serve starts servers and two shops, and calls `work` with a function that runs cells on them.
 func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
 	c := p.Config
 	var needs []lockstrategy.Need
@@ -39,18 +39,19 @@ func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)
 	return work(func(j job) (Cell, error) { return l.play(ctx, j) })
 }
 
-// A lane is a set of servers with two shops, on which cells are played one after the other.
+// A lane is a set of servers with two shops. Cells (one strategy under one condition each) run on it one after
+// the other.
 type lane struct {
 	Config
 	servers *fault.Servers
 	pair    fault.Pair
-	subject string // name of the strategy that the pair of shops was started for
+	subject string // the strategy for which the pair of shops was started
 	needs   []lockstrategy.Need
-	times   fault.Times // waits and leases of the pair
+	times   fault.Times // waits and leases of the two shops
 }
 
-// play plays one cell. After each fault the shops are started anew, since a fault's effect on a
-// pool or a client must not reach another cell. An error comes from the servers or from ctx.
+// play runs one cell. After each fault it starts new shops, since a fault's effect on a connection pool or a
+// client must not reach another cell. An error comes from the servers or from ctx.
 func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	start := time.Now()
 	cell := Cell{
@@ -113,8 +114,8 @@ func (l *lane) play(ctx context.Context, j job) (_ Cell, err error) {
 	return cell, nil
 }
 
-// awake plays a cell once. If a time limit ended before the fault, while this process mostly had no
-// processor, the play counts as disturbed and proves nothing.
+// awake runs a cell once. The run proves nothing if a time limit ended before the fault while this process
+// mostly had no processor.
 func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (Cell, error) {
 	start, alive := time.Now(), pulse.Start()
 	defer alive.Stop()
@@ -130,8 +131,8 @@ func (l *lane) awake(ctx context.Context, j job, fresh Cell, play int) (Cell, er
 	return cell, err
 }
 
-// once plays a cell once, with a history of its own. If the strategy uses Redis, and Redis failed over
-// without a fault, the play is disturbed and proves nothing.
+// once runs a cell once, with a history of its own. The run proves nothing if the strategy uses Redis, and
+// Redis failed over without a fault.
 func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, error) {
 	if folder, file := filepath.Split(cell.History); play > 1 && file != "" {
 		cell.History = filepath.Join(folder, fmt.Sprintf("play-%d-%s", play, file))
@@ -151,8 +152,8 @@ func (l *lane) once(ctx context.Context, j job, cell Cell, play int) (Cell, erro
 	return cell, err
 }
 
-// disturbed makes the cell inconclusive if Redis failed over by itself. why describes the failover; "" means
-// that there was none. A violation that a forgotten lock does not explain stays.
+// disturbed makes the cell inconclusive if Redis failed over by itself. `why` describes the failover; "" means
+// that there was none. The cell keeps a violation that a forgotten lock cannot cause.
 func (c *Cell) disturbed(why string) {
 	if why == "" || slices.Contains([]verdict.Verdict{verdict.Lost, verdict.Diverged, verdict.Duplicated}, c.Verdict) {
 		return
@@ -161,13 +162,13 @@ func (c *Cell) disturbed(why string) {
 	c.Evidence = c.evidence()
 }
 
-// record plays the cell, records its history, and judges the cell by its result and its history.
+// record runs the cell, records its history, and judges the cell by its result and its history.
 func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	log, err := history.NewLog(cell.History)
 	if err != nil {
 		return err
 	}
-	if j.name != promise.Duplicates { // under Duplicates, a purchaser buys at two processes at once, which a history cannot distinguish
+	if j.name != promise.Duplicates { // under Duplicates a buyer's name is at two processes at once, which a history cannot distinguish
 		l.pair.RecordTo(log)
 	}
 	if j.fault.Inject == nil {
@@ -202,8 +203,8 @@ func (l *lane) record(ctx context.Context, j job, cell *Cell) error {
 	return nil
 }
 
-// restart starts another pair of shops. On a busy machine it may fail: a new shop exits if a server does not
-// answer in time.
+// restart starts another pair of shops. On a busy machine restart may fail, since a new shop exits if a server
+// does not answer in time.
 func (l *lane) restart(ctx context.Context, s fault.Subject, times fault.Times) (err error) {
 	l.pair.Stop()
 	l.pair, l.subject, l.needs, l.times = fault.Pair{}, s.Name, s.Needs, times

@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// buysIn returns the buys of a product in a history, as the shops saw them, including those that
+// buysIn returns the purchases (buys) of a product in a history, as the shops saw them, including those that
 // never returned.
 func buysIn(events []history.Event, product string) (buys []linear.Buy, stock int64) {
 	events = slices.DeleteFunc(slices.Clone(events), func(e history.Event) bool { return e.Product != product })
@@ -41,9 +41,9 @@ func buysIn(events []history.Event, product string) (buys []linear.Buy, stock in
 	return buys, stock
 }
 
-// linear checks whether some order of the buys explains the answers in a cell's history. If none does, the
-// verdict is nonlinearizable although stock and records are right. If the cell has a history file, linear also
-// draws a picture next to it. The picture shows the longest part of the history that some order explains.
+// linear checks whether some order of the buys explains the answers in a cell's history. If none does, the verdict
+// is nonlinearizable although stock and records are right. If the cell has a history file, linear draws a picture
+// next to that file. The picture shows the longest part of the history that some order explains.
 func (c *Cell) linear(buys []linear.Buy, stock int64) error {
 	counts := countsOf(c.Strategy)
 	c.Linearizable = linear.Check(buys, stock, counts, linear.Timeout)
@@ -57,8 +57,8 @@ func (c *Cell) linear(buys []linear.Buy, stock int64) error {
 	return linear.Draw(buys, stock, counts, linear.Timeout, c.Picture)
 }
 
-// countsOf returns the kind of counts of a strategy. For a strategy outside the catalogue it is
-// linear.Exactly.
+// countsOf returns how exactly a strategy's answers reflect the stock. For a strategy that is not in the
+// catalogue it returns linear.Exactly.
 func countsOf(strategy string) linear.Counts {
 	entry, _ := lockstrategy.ByName(strategy)
 	return linear.CountsOf(entry.AdmitsFirst, entry.LeftLags, entry.WritesLater)

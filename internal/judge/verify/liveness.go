@@ -7,9 +7,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// bound sets the limit for the next sale to another buyer. The allowed time counts from the end of the
-// fault's effect: its last action, or the moment at which the holder went on. The report shows the limit next
-// to the observed time. It does not affect the verdict, since a machine may be slow.
+// bound sets the limit for the next sale to another buyer. The allowed time counts from the fault's last
+// action, or from the moment at which the stopped lock holder continued. The report shows the limit next to
+// the observed time. The limit does not affect the verdict, since a machine may be slow.
 func (c reading) bound(allowed time.Duration) {
 	var struck, free time.Time
 	for _, e := range c.events {
@@ -28,7 +28,7 @@ func (c reading) bound(allowed time.Duration) {
 	}
 }
 
-// liveness compares the time of the next sale with its limit, in words. It returns "" without a fault.
+// liveness says in words whether the next sale came within its limit. It returns "" without a fault.
 func liveness(c *Cell) string {
 	switch {
 	case c.BoundMS == 0:

@@ -21,8 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Local plays every cell on private servers, the explorer's cells first. A cell that could not be judged
-// says so. An error comes from the servers or from ctx. After an error the report contains the completed cells.
+// Local runs every cell on servers of its own, the explorer's cells first. A cell whose test failed says so.
+// An error comes from the servers or from ctx. After an error the report contains the completed cells.
 func (c Config) Local(ctx context.Context) (Report, error) {
 	explored := c.start(engine.Local)
 	explored.report.Redis = c.LocalRedis
@@ -36,7 +36,7 @@ func (c Config) Local(ctx context.Context) (Report, error) {
 	all.leaveOutLacking()
 	jobs := all.Config.jobs()
 	var idle []string                  // conditions without a cell
-	elsewhere := map[string][]string{} // conditions by the flag that they need
+	elsewhere := map[string][]string{} // conditions by the flag of shop verify that they need
 	for _, f := range c.Faults {
 		switch needs := c.needs(f); {
 		case needs != "":
@@ -76,11 +76,11 @@ func (c Config) Local(ctx context.Context) (Report, error) {
 	return all.report(), errors.Join(all.errs...)
 }
 
-// leaveOutLacking drops the rows of strategies that this database does not support.
+// leaveOutLacking drops the rows of strategies that need a capability which this database lacks.
 func (p *plan) leaveOutLacking() {
 	server, err := localserver.DatabaseNamed(p.LocalDB)
 	if err != nil {
-		return // StartServers will report the error
+		return // StartServers will report the same error
 	}
 	lacks := dialect.Lacks(server.Database)
 	p.Strategies = slices.DeleteFunc(slices.Clone(p.Strategies), func(s Strategy) bool {
@@ -94,16 +94,16 @@ func (p *plan) leaveOutLacking() {
 	})
 }
 
-// A plan contains the cells of a run and their progress.
+// A plan contains the cells (one strategy under one condition each) of a run, and their progress.
 type plan struct {
 	Config
 	jobs []job
-	next chan int // index of the job that a lane takes next
+	next chan int // index of the next job; a lane (a set of servers) takes it from here
 	stop context.CancelFunc
 
 	mu    sync.Mutex
 	sofar Report  // the explorer's cells and the skipped conditions; the cells of the plan follow
-	cells []*Cell // in the order of jobs; an element is nil until it is played
+	cells []*Cell // in the order of jobs; an element is nil until its cell is complete
 	done  int
 	errs  []error
 }
@@ -114,7 +114,7 @@ func (p *plan) on(server string) {
 	p.sofar.Server = server
 }
 
-// lane plays jobs until there are none left. After a cell that could not be judged it uses new
+// lane runs jobs on one set of servers until none is left. After a cell whose test failed, lane starts new
 // servers, since the old ones may affect the next cell.
 func (p *plan) lane(ctx context.Context) error {
 	i, more := <-p.next
@@ -153,8 +153,8 @@ func (p *plan) report() Report {
 	return r
 }
 
-// failed stops all lanes when one ends with an error. The others then end with context.Canceled,
-// which is not reported.
+// failed stops all lanes because one of them has ended with an error. The others then end with
+// context.Canceled, and this error is not reported.
 func (p *plan) failed(err error) {
 	if err == nil {
 		return
@@ -167,7 +167,7 @@ func (p *plan) failed(err error) {
 	p.stop()
 }
 
-// with returns launch with flags appended to each shop's command line.
+// with returns `launch` with more flags in the command line of each shop.
 func with(launch fault.Launch, flags []string) fault.Launch {
 	return func(times fault.Times) *exec.Cmd {
 		cmd := launch(times)

@@ -15,14 +15,14 @@ type LockRules struct {
 	Keeps    bool // a holder keeps the lock to the end of its critical section
 }
 
-// judgeLock judges the history of the lock: when it was acquired, released, and known to be lost.
-// If the cell already has a violation of stock or records, judgeLock keeps it, since it says more. If the
-// strategy reports no lock, there is nothing to judge.
+// judgeLock judges the history of the lock: when it was acquired, released, and known to be lost. A violation
+// of stock or records that the cell already has stays, since it says more. If the strategy reports no lock,
+// there is nothing to judge.
 //
-// All processes run on one machine, so their times are comparable. A holder reports the lock after it
-// acquires it and before it releases it, so reports that overlap prove two holders. Only a loss may be reported
-// late, on a busy machine. So an overlap proves nothing if the old holder reports its loss within a quarter of
-// a lease after the new holder's acquisition.
+// All processes run on one machine, so their times are comparable. A holder reports the lock after acquiring
+// it and before releasing it, so reports that overlap prove two holders. Only a loss may be reported late, on
+// a busy machine. So an overlap proves nothing if the old holder reports its loss within a quarter of a lease
+// after the new holder got the lock.
 func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	if c.Verdict.IsBreak() {
 		return
@@ -44,9 +44,9 @@ func (c reading) judgeLock(p LockRules, lease time.Duration) {
 	}
 }
 
-// overlapping returns the first overlap of holdings that proves two holders. It also returns the first overlap
-// that proves nothing, because the old holder may have reported its loss late. A buyer in a killed process
-// counts as no holder, since it cannot write.
+// overlapping returns the first overlap of holdings that proves two holders (`two`). It also returns the first
+// overlap that proves nothing, because the old holder may have reported its loss late (`late`). A buyer in a
+// killed process does not count as a holder, since it cannot write.
 func overlapping(holdings []Holding, lease time.Duration) (two, late *Overlap) {
 	for i, second := range holdings {
 		for _, first := range holdings[:i] {
@@ -77,7 +77,7 @@ func lost(holdings []Holding) *Holding {
 }
 
 // judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. The deletion is a
-// violation even if the stock is right by luck, unless the lock is known for it (the parameter `known`).
+// violation even if the stock is right by luck. It is none if the lock is `known` to allow it.
 func judgeForeignRelease(c *Cell, n int, known bool) (broke bool) {
 	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
 	if known {

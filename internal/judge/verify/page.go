@@ -19,8 +19,8 @@ const legend = `
 "The other N": all applicable conditions that the row does not name.
 `
 
-// A matrixPage is a report as a page of documentation: a short table in place of the matrix, and no
-// evidence except for cells that are not as promised.
+// A matrixPage is a report as a page of the documentation. A short table replaces the matrix. The page shows
+// evidence only for cells that are not as promised.
 type matrixPage struct{ Report }
 
 func (r matrixPage) page() *report.Page {
@@ -49,7 +49,7 @@ func (r matrixPage) page() *report.Page {
 	}
 }
 
-// distribution matches the name of the distribution in the version of MariaDB.
+// distribution matches the part of MariaDB's version that names the Linux distribution.
 var distribution = regexp.MustCompile(`-MariaDB[^,]*`)
 
 func (r Report) where() string {
@@ -115,9 +115,9 @@ func (r matrixPage) row(strategy string, conditions []promise.Condition) []repor
 
 // A group lists the conditions under which a strategy has the same verdicts.
 type group struct {
-	seen       string // the verdicts, with a mark if they are not as promised
+	seen       string // the verdicts as text, with a mark if they are not as promised
 	conditions []promise.Condition
-	short      string // shown on a page instead of the conditions; "" shows their names
+	short      string // text that replaces the conditions on a page; "" lists their names
 }
 
 type groups []*group
@@ -131,7 +131,7 @@ func (g *groups) add(seen string, c promise.Condition) {
 	(*g)[i].conditions = append((*g)[i].conditions, c)
 }
 
-// text lists the groups: "oversold: pause, partition; stalled: crash".
+// text lists the groups, such as "oversold: pause, partition; stalled: crash".
 func (g groups) text() string {
 	var texts []string
 	for _, one := range g {
@@ -140,14 +140,14 @@ func (g groups) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// tellApart reports whether a group contains a condition that does not break every strategy.
+// tellApart reports whether some condition in the groups does not break every strategy.
 func (g groups) tellApart() bool {
 	return slices.ContainsFunc(g, func(one *group) bool {
 		return slices.ContainsFunc(one.conditions, func(c promise.Condition) bool { return !promise.BreaksAll(c) })
 	})
 }
 
-// longest returns the group with the most conditions. If several have as many, it returns the last.
+// longest returns the group with the most conditions, and the last of several equal ones.
 func longest(columns ...groups) *group {
 	most := &group{}
 	for _, one := range slices.Concat(columns...) {
@@ -158,8 +158,8 @@ func longest(columns ...groups) *group {
 	return most
 }
 
-// shorten makes the page show the number of conditions instead of their names. A row shortens only one
-// group, so a reader can find its conditions: all those that the row does not name.
+// shorten makes the page show the number of conditions instead of their names. A row shortens only one group.
+// So a reader knows its conditions: all those that the row does not name.
 func (g *group) shorten(played int) {
 	switch n := len(g.conditions); {
 	case n < 3:
@@ -178,12 +178,12 @@ func list(conditions []promise.Condition) string {
 	return strings.Join(names, ", ")
 }
 
-// notRun returns the section "Not run" of the page: each condition that applies to a strategy but has no
-// cell, and the entries of LeftOut. Other pages list the servers that a condition needs and the
-// strategies that cannot be explored, so notRun omits these.
+// notRun returns the section "Not run" of the page. It lists each condition that applies to a strategy but has
+// no cell, and the entries of LeftOut. It omits servers that a condition needs and strategies that cannot be
+// explored, since other pages list these.
 func (r matrixPage) notRun(strategies []string, conditions []promise.Condition) string {
 	var missing []string             // lists of conditions, each once
-	without := map[string][]string{} // strategies by that list
+	without := map[string][]string{} // the strategies for each of these lists
 	for _, s := range strategies {
 		entry, known := lockstrategy.ByName(s)
 		rest := slices.DeleteFunc(slices.Clone(conditions), func(c promise.Condition) bool {

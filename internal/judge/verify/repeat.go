@@ -23,7 +23,7 @@ func repeated(jobs []job, n int) (all []job) {
 	return all
 }
 
-// merge combines the plays of each strategy under each fault into a cell. It ignores nil plays.
+// merge makes one cell from all runs of a strategy under a condition. It ignores cells that are nil.
 func merge(played []*Cell) (cells []Cell) {
 	byCell := map[[2]string][]Cell{}
 	var order [][2]string
@@ -43,8 +43,8 @@ func merge(played []*Cell) (cells []Cell) {
 	return cells
 }
 
-// merged returns the most informative play: the first contradiction, otherwise the first that failed or is
-// inconclusive. It adds the verdicts of all plays. A cell is as promised if every play is.
+// merged returns the most informative run of a cell: the first contradiction, otherwise the first that failed
+// or is inconclusive. It adds how often each verdict was seen. The cell is as promised only if every run is.
 func merged(plays []Cell) Cell {
 	if len(plays) == 1 {
 		return plays[0]
@@ -85,8 +85,8 @@ func tallied(verdicts map[verdict.Verdict]int) string {
 	return strings.Join(counts, ", ")
 }
 
-// counted returns the text for the matrix: the verdict, or how often each verdict was seen if the cell was
-// played more than once.
+// counted returns the text for the matrix: the verdict, or how often each verdict was seen if the cell was run
+// more than once.
 func (c presented) counted() string {
 	if len(c.Verdicts) > 0 && c.HarnessError == "" {
 		return tallied(c.Verdicts)

@@ -17,20 +17,20 @@ import (
 
 // A Report is the result of `shop verify`, as --json writes it.
 type Report struct {
-	Engine     string    `json:"engine"`            // "target" for a service that already runs
+	Engine     string    `json:"engine"`            // "target" for a running service
 	Target     string    `json:"target,omitempty"`  // address of the running service
-	Server     string    `json:"server,omitempty"`  // the database's product and version, on the local engine
-	Redis      string    `json:"redis,omitempty"`   // topology of Redis, on the local engine; "" for one server
+	Server     string    `json:"server,omitempty"`  // product and version of the database, if this program started it
+	Redis      string    `json:"redis,omitempty"`   // topology of Redis, if this program started it; "" for one server
 	Command    string    `json:"command,omitempty"` // command of the run, without its output flags
 	Started    time.Time `json:"started"`
 	DurationMS int64     `json:"duration_ms"`
 	Cells      []Cell    `json:"cells"`
 	LeftOut    []string  `json:"left_out,omitempty"`   // skipped conditions and strategies, with the reasons
-	Unfinished string    `json:"unfinished,omitempty"` // why cells are missing; "" if all were played
+	Unfinished string    `json:"unfinished,omitempty"` // why cells are missing; "" if the run is complete
 	OK         bool      `json:"ok"`
 }
 
-// Unfinish marks the report as incomplete: the played cells prove nothing about the missing ones.
+// Unfinish marks the report as incomplete. The present cells say nothing about the missing ones.
 func (r *Report) Unfinish(why string) { r.Unfinished, r.OK = why, false }
 
 // Finish computes the fields that depend on the cells.
@@ -42,8 +42,8 @@ func (r *Report) Finish() {
 	}
 }
 
-// Sorted groups the cells by result: as promised, contradicting the promise, inconclusive, and with a failed
-// instrument.
+// Sorted groups the cells by result: as promised, contradicting the promise, inconclusive, and without a
+// verdict because the test itself failed.
 type Sorted struct{ Kept, Broken, Void, Failed []Cell }
 
 // Sort sorts the cells.
@@ -63,7 +63,7 @@ func (r Report) Sort() (s Sorted) {
 	return s
 }
 
-// free counts the cells in Kept that have no promise.
+// free counts the cells in Kept that have no promise, so that any result is right.
 func (s Sorted) free() (n int) {
 	for _, c := range s.Kept {
 		if c.Promise == "" {
@@ -85,7 +85,7 @@ func (s Sorted) counts() string {
 	return text
 }
 
-// ForgetHistories removes the paths of history files and pictures, which do not exist any more.
+// ForgetHistories removes the paths of history files and pictures. The caller has deleted these files.
 func (r *Report) ForgetHistories() {
 	for i := range r.Cells {
 		r.Cells[i].History, r.Cells[i].Picture = "", ""
@@ -93,8 +93,8 @@ func (r *Report) ForgetHistories() {
 }
 
 // leaveOutRows adds one line to LeftOut with the strategies that have no cell and are in no other line. The
-// function has reports whether a strategy has a cell. If no strategy has a cell, other lines give the reason,
-// and leaveOutRows adds none.
+// function `has` reports whether a strategy has a cell. If no strategy has one, leaveOutRows adds nothing:
+// other lines give the reason.
 func (r *Report) leaveOutRows(strategies []Strategy, has func(name string) bool) {
 	named := map[string]bool{}
 	for _, line := range r.LeftOut {
@@ -163,7 +163,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 }
 
 // covered returns the last line of a run with exit code 0. It lists the cells that this exit code does not
-// cover, and links the page about its meaning.
+// cover, and has a link to the page about its meaning.
 func (r Report) covered() string {
 	var missing []string
 	if r.Engine == engine.Embedded {

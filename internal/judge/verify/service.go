@@ -13,20 +13,20 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// A Service is a shop that already runs. Its answers decide the verdicts.
+// A Service is a shop that already runs, reached over HTTP. The verdicts depend only on its answers.
 type Service struct {
 	URL        string
 	Token      string   // token for the service's admin routes
 	Product    string   // the product that the buyers order
 	Strategies []string // the service's own names, or "all"
-	NoKeys     bool     // whether the service does not support Idempotency-Keys
+	NoKeys     bool     // the service does not support Idempotency-Keys
 }
 
-// serviceTimeout limits one request, as in a rush.
+// serviceTimeout limits one request to the service.
 const serviceTimeout = 35 * time.Second
 
-// At plays all cells at a service, one after the other. After an error it returns the cells played
-// so far. The rows are the service's own strategies.
+// At runs all cells at a service, one after the other. After an error it returns the cells that are complete.
+// The rows of the report are the service's own strategies.
 func (c Config) At(ctx context.Context, s Service) (Report, error) {
 	report := Report{Engine: "target", Target: s.URL, Command: c.Command, Started: time.Now()}
 	crowd := &trial.Crowd{Strategies: s.Strategies, Target: s.URL, Processes: 1}

@@ -21,14 +21,14 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Target is a running service in any language. The tests use only its HTTP routes; a fault is a behaviour
-// of the buyers, such as hanging up.
+// A Target is a running service in any language. The tests use only its HTTP routes. So a fault here is a
+// behaviour of the buyers, such as hanging up.
 type Target struct {
 	rush.Target
 	Product string        // the tests clear its records
 	Timeout time.Duration // limit of one request
-	run     string        // makes the purchasers of this run unique
-	pulse   *pulse.Pulse  // shows when this process had no processor in the current play
+	run     string        // part of the buyers' names, so that each run has names of its own
+	pulse   *pulse.Pulse  // shows when this process had no processor
 }
 
 // Sizes of a target's bursts. Each burst asks for more than the stock.
@@ -38,18 +38,19 @@ const (
 	pairs        = 40 // number of requests that are sent twice
 )
 
-// way is the mean delay in each direction of a slow connection.
+// way is the mean delay of a slow connection, in each direction.
 const (
 	way       = 40 * time.Millisecond
 	wayJitter = 25 * time.Millisecond
 )
 
-// finishTimeout is how long a service may take to complete the buys of clients that have hung up. It begins
-// after the answers to a later burst.
+// finishTimeout is how long a service may take to complete the purchases of clients that have hung up. The
+// time begins when a later burst of buyers has its answers.
 const finishTimeout = 10 * time.Second
 
-// Check reads the audit, which changes nothing. It returns an error if the answer is not JSON, so that an
-// ordinary web site gets no rush. It ignores other errors, since a shop may not know the product yet.
+// Check asks for the audit, a request that changes nothing. It returns an error if the answer is not JSON, so
+// that an ordinary web site gets no burst of requests. It ignores other errors, since a shop may not know the
+// product yet.
 func (t *Target) Check(ctx context.Context) error {
 	_, err := t.Audit(ctx, t.Product)
 	if wrong := (*json.SyntaxError)(nil); errors.As(err, &wrong) {
@@ -58,8 +59,8 @@ func (t *Target) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Play plays one cell, and repeats it if verdict.Confirm says so. An error comes from the harness, or from a
-// service without the required routes.
+// Play runs one cell, and repeats it if verdict.Confirm says so. An error means that the test itself failed,
+// or that the service lacks a required route.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	return verdict.Confirm(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
 }
@@ -100,7 +101,7 @@ func (t *Target) play(ctx context.Context, strategy string, f promise.Condition,
 
 func (t *Target) rush(ctx context.Context, c *Cell) error {
 	config := rushConfig([]string{t.BaseURL}, t.Target, t.Target, c.Strategy, fault.Times{})
-	config.Counts = linear.Unspecified // a target may count the remaining units some time after its sale
+	config.Counts = linear.Unspecified // the service may count the remaining units some time after a sale
 	config.Product, config.Timeout, config.Patience = t.Product, t.Timeout, lockstrategy.DefaultSettings().Wait
 	result, err := rush.Run(ctx, config)
 	if err == nil {
@@ -136,7 +137,7 @@ func (t *Target) judge(ctx context.Context, c *Cell, facts fault.Facts, stock in
 	}
 	facts.Starved = t.pulse.Delays()
 	c.judge(facts, compared.Lost, compared.Untold)
-	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // add the service's own error text
+	if c.Verdict == verdict.Inconclusive && facts.Missed == "" { // adds the text of the service's own error
 		i := slices.IndexFunc(facts.Answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Failed || a.Outcome == purchase.Unknown })
 		if i >= 0 {
 			c.Reason += "; first error: " + facts.Answers[i].Detail

@@ -13,7 +13,7 @@ import (
 	"github.com/oversell/oversell/internal/load/quantile"
 )
 
-// clientGone makes a third of a burst hang up, each at a random moment within the usual time of an
+// clientGone makes a third of a burst of buyers hang up, each at a random moment within the usual time of an
 // answer.
 func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if err := t.restock(ctx, targetStock); err != nil {
@@ -56,8 +56,8 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	if gone == 0 {
 		facts.Missed = "every buyer was answered before it could hang up"
 	}
-	// An interrupted buy may end after all others were served, so stock and records get finishTimeout to
-	// agree. A unit that was sold twice stays a violation.
+	// An interrupted purchase may end after all others were served. So stock and records have finishTimeout to
+	// agree. A unit that was sold twice is a violation even then.
 	for deadline := time.Now().Add(finishTimeout); ; time.Sleep(100 * time.Millisecond) {
 		if err := t.judge(ctx, c, facts, targetStock); err != nil {
 			return err
@@ -69,8 +69,8 @@ func (t *Target) clientGone(ctx context.Context, c *Cell) error {
 	}
 }
 
-// usualTime returns the median time of an answer, at least 1 ns. A buyer that was never sent has no
-// times and does not count.
+// usualTime returns the median time of an answer, at least 1 ns. Buyers without times do not count: they were
+// never sent.
 func usualTime(answers []buyers.Answer) time.Duration {
 	var took []time.Duration
 	for _, a := range answers {

@@ -10,8 +10,8 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// duplicates sends each order twice at once with one key, and once more at the end. Other programs than this
-// shop must answer with the id of the sale: see docs/guides/test-your-shop.md.
+// duplicates sends each order twice at once with one Idempotency-Key, and once more at the end. A service
+// other than this shop must answer with the id of the sale: see docs/guides/test-your-shop.md.
 func (t *Target) duplicates(ctx context.Context, c *Cell) error {
 	const stock = pairs / 2
 	if err := t.restock(ctx, stock); err != nil {

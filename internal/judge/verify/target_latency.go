@@ -23,7 +23,7 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	}
 	crowd := t.crowd(c.Strategy)
 	crowd.Client = buyers.NewClient(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", slow.Addr) // the request keeps its host
+		return (&net.Dialer{}).DialContext(ctx, "tcp", slow.Addr) // the Host header of the request stays the same
 	})
 	defer crowd.Client.Close()
 	came, err := send(ctx, crowd, t.buyers("late", targetBuyers))
@@ -47,8 +47,8 @@ func (t *Target) latency(ctx context.Context, c *Cell) error {
 	return t.judge(ctx, c, facts, targetStock)
 }
 
-// slowLink returns a link to the host of a service. It delays the traffic in both directions, so that no
-// answer comes within 2*(way-wayJitter).
+// slowLink returns a proxy to the host of a service. The proxy delays the traffic in both directions, so that
+// no answer comes within 2*(way-wayJitter).
 func slowLink(service string) (*testbed.Link, error) {
 	u, err := url.Parse(service)
 	if err != nil {

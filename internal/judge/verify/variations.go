@@ -14,7 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// A variation is a short further search for the condition "explore".
+// A variation is a further short search by the explorer, for the condition "explore".
 type variation struct {
 	flags  string                                               // flags of shop explore
 	holds  func(entry lockstrategy.Entry, database string) bool // reports whether the strategy promises to hold in this search
@@ -37,7 +37,7 @@ func variations() []variation {
 }
 
 // holdsInMemory reports whether the strategy's buyers wait for each other inside one process. The cell's own
-// search does not show that, since it has a process for each buyer.
+// search runs each buyer in its own process, so it cannot test that.
 func holdsInMemory(e lockstrategy.Entry, database string) bool {
 	return len(e.Needs) == 0 && e.WaitsFor != lockstrategy.WaitRow && e.Promised(promise.Rush, database) == verdict.Holds
 }
@@ -46,8 +46,8 @@ func holdsBetweenProcesses(e lockstrategy.Entry, database string) bool {
 	return e.Promised(promise.TwoProcesses, database) == verdict.Holds
 }
 
-// outlivesLease reports whether neither an expired nor a forgotten lease breaks the strategy. The lease is
-// in Redis, so one database is enough, and SQLite takes the least time.
+// outlivesLease reports whether neither an expired nor a forgotten lease breaks the strategy. The lease is in
+// Redis, so a search on one database is enough, and SQLite is the fastest.
 func outlivesLease(e lockstrategy.Entry, database string) bool {
 	return database == dialect.SQLite && !slices.ContainsFunc([]promise.Condition{promise.ExploreExpire, promise.ExploreForget}, func(c promise.Condition) bool {
 		v, possible := e.Explored(c, database)
@@ -55,8 +55,8 @@ func outlivesLease(e lockstrategy.Entry, database string) bool {
 	})
 }
 
-// vary searches each variation that applies to the strategy of base. The first variation that does not hold
-// decides the cell. Then vary returns broke as true, even if the cell itself promises that verdict.
+// vary runs each variation that applies to the strategy of `base`. The first variation that does not hold
+// decides the cell. Then vary returns `broke` as true, even if the cell itself promises that verdict.
 func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ error) {
 	var held []string
 	for _, v := range variations() {
@@ -80,7 +80,7 @@ func (c *Cell) vary(ctx context.Context, base explore.Config) (broke bool, _ err
 			if err := c.witnessed(w); err != nil {
 				return false, err
 			}
-			c.Audited = audit.Sums{} // the steps of a witness count records and not units
+			c.Audited = audit.Sums{} // the steps of a schedule count records and not units
 		}
 		return true, nil
 	}

@@ -1,10 +1,10 @@
-// Package verify judges strategies under conditions. A cell is one strategy under one condition, with the
-// promised verdict, the observed verdict, and the evidence. A play is one run of a cell.
+// Package verify judges strategies under conditions, such as a fault. A cell is one strategy under one
+// condition, with the promised verdict, the observed verdict, and the evidence. A play is one run of a cell.
 //
 //	Config.Embedded, Config.Local or Config.At -> each cell: verdict.Confirm -> one play -> Report
 //	one play: fault.Testbed.Play, a rush, or the explorer -> stock and records, answers, history -> verdict
 //
-// Embedded, Local and At each have a file. Speed does not affect a verdict; the report shows the time until
+// Embedded, Local and At each have a file. Speed does not affect a verdict. The report shows the time until
 // the next sale to another buyer separately.
 package verify
 
@@ -18,7 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A Strategy is a row of the matrix.
+// A Strategy is a row of the matrix: a strategy with its promises.
 type Strategy struct {
 	fault.Subject
 	// Promised returns the promise, or "" if there is none.
@@ -29,8 +29,8 @@ type Strategy struct {
 	Lock func(promise.Condition) LockRules
 }
 
-// fromCatalogue returns the row of a catalogue entry, for a database named as in engine.Engine.Database and a
-// Redis named as in engine.Engine.Topology.
+// fromCatalogue returns the row of a catalogue entry. `database` is a name as in engine.Engine.Database,
+// `redis` one as in engine.Engine.Topology.
 func fromCatalogue(e lockstrategy.Entry, database, redis string) Strategy {
 	e = e.OnRedis(redis)
 	return Strategy{
@@ -50,8 +50,8 @@ func (s Strategy) noPromise(f promise.Condition) string {
 	return s.NoPromise(f)
 }
 
-// Catalogue returns a row for each strategy, on private servers of these names. If confirmed is true,
-// replicas confirm each lock.
+// Catalogue returns a row for each strategy, for a database server and a Redis of these names. If `confirmed`
+// is true, replicas confirm each lock.
 func Catalogue(localDB, localRedis string, confirmed bool) (rows []Strategy, _ error) {
 	database, err := localserver.DatabaseNamed(localDB)
 	if err != nil {
@@ -80,20 +80,20 @@ type Config struct {
 	SoldOutCheck bool // the shops run the sold-out check before each strategy
 	Admission    bool // the shops run the admission control before each strategy
 
-	Ended    func(last Cell, sofar Report)    // called as each cell ends, one call at a time
-	Progress func(format string, args ...any) // called while cells are played, one call at a time
+	Ended    func(last Cell, sofar Report)    // called when a cell is complete, one call at a time
+	Progress func(format string, args ...any) // called while cells run, one call at a time
 	Warn     func(string)                     // called for possible problems of the servers
 
 	// The other fields apply only to Local.
 	Launch     fault.Launch // starts a shop with failpoints
 	Times      fault.Times  // waits and leases of the shops under a fault; zero means fault.DefaultTimes
 	History    string       // folder of the cells' histories; "" for none
-	LocalDB    string       // database server, of localserver.DatabaseServers; "" is the default
-	LocalRedis string       // Redis topology, of localserver.RedisServers; "" is single
+	LocalDB    string       // database server, a name in localserver.DatabaseServers; "" is the default
+	LocalRedis string       // Redis topology, a name in localserver.RedisServers; "" is a single server
 	Redlock    int          // number of Redlock nodes
-	RedisWait  int          // number of replicas that the shops' locks wait for
-	Lanes      int          // number of sets of servers on which cells are played at the same time
-	Repeat     int          // number of plays of each cell; a whole run ends before the next begins; 0 means 1
+	RedisWait  int          // number of replicas that must confirm each lock of the shops
+	Lanes      int          // number of sets of servers; on each of them, one cell runs at a time
+	Repeat     int          // number of runs of each cell; all cells run once before any runs again; 0 means 1
 }
 
 func (c Config) shopFlags() (flags []string) {

@@ -25,7 +25,7 @@ type (
 	qualityIssue struct {
 		Description string          `json:"description"`
 		CheckName   string          `json:"check_name"`
-		Fingerprint string          `json:"fingerprint"` // GitLab shows only one of several issues with the same value
+		Fingerprint string          `json:"fingerprint"` // among issues with the same value, GitLab shows only one
 		Severity    string          `json:"severity"`    // info, minor, major, critical or blocker
 		Location    qualityLocation `json:"location"`
 	}
@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// qualityOf returns an issue for each check that does not hold. The format requires a file, so checks
-// without one are left out.
+// qualityOf returns an issue for each check that does not hold. It omits checks without a file, since the
+// format requires one.
 func qualityOf(r result.Result) []qualityIssue {
 	issues := []qualityIssue{}
 	for _, c := range r.Checks {

@@ -17,7 +17,7 @@ import (
 
 // A Format writes one or several files of the folder.
 type Format struct {
-	What  string // names the format in an error
+	What  string // name of the format in error messages
 	Files func(r result.Result) ([]File, error)
 }
 
@@ -25,7 +25,7 @@ type Format struct {
 type File struct {
 	Name string
 	Text []byte
-	Cut  string // the parts that were left out, in one line; "" if the file is complete
+	Cut  string // says in one line what was left out; "" if the file is complete
 }
 
 // Formats returns all formats, in the order in which they are written. result.json comes first, so a failure
@@ -46,7 +46,7 @@ func Writes(name string) bool {
 	return slices.Contains([]string{resultName, "summary.md", "report.html", "junit.xml", sarifName, qualityName, ignoreName}, name) || strings.HasSuffix(name, WitnessEnding)
 }
 
-// WitnessEnding is how the name of a replay file ends.
+// WitnessEnding is the ending of the name of a replay file, which contains a breaking schedule.
 const WitnessEnding = ".witness.json"
 
 // ignoreName is a file that makes git ignore a new output folder. An existing folder gets none, since it may
@@ -66,7 +66,7 @@ func Prepare(folder string) error {
 		}
 	}
 	earlier, err := result.Read(filepath.Join(folder, resultName))
-	if err != nil { // there is no result.json, or another version wrote it
+	if err != nil { // no earlier result, or a result of another version
 		return nil
 	}
 	for _, c := range earlier.Checks {
@@ -79,8 +79,8 @@ func Prepare(folder string) error {
 	return nil
 }
 
-// Write writes every file. An error in one file does not affect the others. It calls warn for each file that
-// was cut.
+// Write writes every file. An error in one file does not affect the others. Write calls `warn` for each file
+// that it had to shorten.
 func Write(folder string, r result.Result, warn func(format string, args ...any)) error {
 	var errs []error
 	for _, f := range Formats() {
@@ -98,7 +98,7 @@ func Write(folder string, r result.Result, warn func(format string, args ...any)
 	return errors.Join(errs...)
 }
 
-// resultName is the name of the file that --baseline reads.
+// resultName is the name of the file that a later run reads with --baseline.
 const resultName = "result.json"
 
 func resultJSON() Format {
@@ -111,7 +111,7 @@ func inJSON(name string, value any) ([]File, error) {
 	return []File{{Name: name, Text: text.Bytes()}}, err
 }
 
-// reported returns the format that --report writes for this file name.
+// reported returns the format that the flag --report writes for this file name.
 func reported(name, what string) Format {
 	return Format{What: what, Files: func(r result.Result) ([]File, error) {
 		as, err := report.ByEnding(name)

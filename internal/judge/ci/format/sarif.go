@@ -58,13 +58,13 @@ func ruleOf(c result.Check) int {
 	return 1
 }
 
-// sarifOf returns the breaks of programs as results. Other checks that do not hold are notifications.
+// sarifOf returns the breaks of programs as results. Other checks that do not hold become notifications.
 func sarifOf(r result.Result) *sarif.Report {
 	run := sarif.NewRunWithInformationURI("oversell", "https://github.com/oversell/oversell")
 	run.Tool.Driver.WithVersion(r.Shop).WithRules(sarifRules)
 	invocation := sarif.NewInvocation().WithExecutionSuccessful(r.Unfinished == "" && len(r.With(result.Error)) == 0)
 	run.AddInvocation(invocation)
-	if r.Shard != "" { // each shard uploads a file, and code scanning keeps only one for each category
+	if r.Shard != "" { // each shard uploads a file, and code scanning keeps one file per category
 		run.WithAutomationDetails(sarif.NewRunAutomationDetails().WithID("oversell/" + r.Shard))
 	}
 	for _, c := range r.Checks {
@@ -87,7 +87,7 @@ func sarifOf(r result.Result) *sarif.Report {
 	return sarif.NewReport().AddRun(run)
 }
 
-// sarifBreak returns a break as a result, with its witness as a code flow.
+// sarifBreak returns a break as a result. The steps of the breaking schedule are its code flow.
 func sarifBreak(r result.Result, c result.Check) *sarif.Result {
 	rule := ruleOf(c)
 	id := *sarifRules[rule].ID
@@ -137,7 +137,7 @@ func place(file string, line int, text string) *sarif.Location {
 	return l
 }
 
-// cut returns a file that code scanning accepts. It leaves out the code flows first, then the last
+// cut returns a file that is small enough for code scanning. It first leaves out the code flows, then the last
 // results.
 func cut(log *sarif.Report, results, packed int) (f File, err error) {
 	run := log.Runs[0]

@@ -17,13 +17,13 @@ type Change string
 const (
 	New      Change = "new"      // breaks; did not break in the baseline
 	Before   Change = "before"   // breaks as in the baseline
-	Fixed    Change = "fixed"    // broke in the baseline; its witness was replayed without a break, and the search is complete
-	Unproven Change = "unproven" // broke in the baseline; not seen to break now, which does not prove a fix
+	Fixed    Change = "fixed"    // broke in the baseline; its breaking schedule ran without a break, and the search is complete
+	Unproven Change = "unproven" // broke in the baseline; did not break now, but that does not prove a fix
 	Same     Change = "same"     // holds, as in the baseline
 	Added    Change = "added"    // holds; is not in the baseline
 )
 
-// A Baseline is the result of another branch.
+// A Baseline is the result of another branch, with which a run is compared.
 type Baseline struct {
 	Files   []string  `json:"files"`
 	Commit  string    `json:"commit,omitempty"`
@@ -35,7 +35,7 @@ type Baseline struct {
 }
 
 // ReadBaseline reads result.json files and joins their checks. It never returns nil. If a file cannot be used,
-// the baseline contains no checks, and Ignored says why in one line.
+// the baseline contains no checks, and its field Ignored says why in one line.
 func ReadBaseline(files []string) *Baseline {
 	b := &Baseline{Files: files}
 	for _, file := range files {
@@ -87,13 +87,13 @@ func (b *Baseline) Broke(name string) bool {
 	return c != nil && c.Status == Broken
 }
 
-// A Replay says how the baseline's witness ran in this run.
+// A Replay says what happened when the breaking schedule of the baseline ran in this run.
 type Replay struct {
-	Holds bool   // the witness ran to its end and did not break anything
+	Holds bool   // the schedule ran to its end and did not break anything
 	How   string // a sentence without its full stop
 }
 
-// Compare sets the change of a check. It uses replay only if the check broke in the baseline and does not
+// Compare sets the change of a check. It uses `replay` only if the check broke in the baseline and does not
 // break now.
 func (b *Baseline) Compare(c *Check, replay Replay) {
 	if b == nil || b.Ignored != "" {
@@ -127,7 +127,7 @@ func (b *Baseline) Compare(c *Check, replay Replay) {
 	}
 }
 
-// Missing stores the names of the baseline's checks that are not among checks.
+// Missing stores the names of the baseline's checks that are not in `checks`.
 func (b *Baseline) Missing(checks []Check) {
 	if b == nil {
 		return
@@ -139,7 +139,7 @@ func (b *Baseline) Missing(checks []Check) {
 	}
 }
 
-// sameRule reports whether two breaks have a broken rule in common, or the same verdict and no broken rules.
+// sameRule reports whether two breaks share a broken rule, or have the same verdict and both have no broken rules.
 func sameRule(a, b Check) bool {
 	rulesA, rulesB := a.rules(), b.rules()
 	if len(rulesA) == 0 && len(rulesB) == 0 {

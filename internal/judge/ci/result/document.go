@@ -145,7 +145,7 @@ func (r Result) caseOf(c Check) report.Case {
 		one.Group, one.Word, one.Status = errored, string(Error), report.Failed
 	case c.Status == Inconclusive:
 		one.Group, one.Word, one.Status = unclear, string(Inconclusive), report.Void
-	case c.Status == Holds && c.Verdict != verdict.Holds: // the service promises this violation
+	case c.Status == Holds && c.Verdict != verdict.Holds: // the service promises this violation, so the check holds
 		one.Group, one.Status = holding, report.Breaks
 	case c.Status == Holds:
 		one.Group, one.Status = holding, report.Holds
@@ -163,7 +163,7 @@ func (r Result) caseOf(c Check) report.Case {
 	return one
 }
 
-// Text writes the check for the log of a job.
+// Text writes the check as text for the log of a CI job.
 func (c Check) Text(w io.Writer) error {
 	text := fmt.Sprintf("%s: %s", c.Name, cmp.Or(string(c.Verdict), string(c.Status)))
 	if c.Kind == Explore && c.Status != Error {
@@ -183,7 +183,7 @@ func (c Check) Text(w io.Writer) error {
 	return err
 }
 
-// Problem describes the first check with a status in one line; "" if there is none.
+// Problem describes in one line the first check that has this status; "" if there is none.
 func (r Result) Problem(s Status) string {
 	for _, c := range r.With(s) {
 		return fmt.Sprintf("%s: %s: %s", c.Name, s, c.Why)
@@ -191,7 +191,7 @@ func (r Result) Problem(s Status) string {
 	return ""
 }
 
-// remarks returns the facts that a reader of the check needs in addition to its verdict.
+// remarks returns the facts that a reader needs besides the verdict.
 func (c Check) remarks() (lines []string) {
 	if c.Change != "" && c.ChangeWhy != "" {
 		lines = append(lines, fmt.Sprintf("%s: %s", c.Change, c.ChangeWhy))

@@ -22,9 +22,9 @@ type Result struct {
 	Commit     string    `json:"commit,omitempty"` // commit of the repository; "" outside git
 	Started    time.Time `json:"started"`
 	Seconds    float64   `json:"seconds"`
-	Shard      string    `json:"shard,omitempty"` // "1/3"; "" if the checks were not divided
+	Shard      string    `json:"shard,omitempty"` // the part of the checks, such as "1/3"; "" if the checks were not divided
 	Strict     bool      `json:"strict"`          // a break fails the run even if it is in the baseline
-	OK         bool      `json:"ok"`              // exit code 0
+	OK         bool      `json:"ok"`              // the exit code is 0
 	Exit       int       `json:"exit"`            // exit code of the command
 	Checks     []Check   `json:"checks"`
 	Baseline   *Baseline `json:"baseline"`             // null without --baseline
@@ -35,7 +35,7 @@ type Result struct {
 // Kinds of checks.
 const (
 	Explore = "explore" // every schedule of a program
-	Verify  = "verify"  // one strategy of a running service under one condition
+	Verify  = "verify"  // one strategy of a running service in one situation, such as a fault
 )
 
 // A Status says how urgent a check is for the reader.
@@ -43,15 +43,15 @@ type Status string
 
 // The statuses, the most urgent first.
 const (
-	Broken       Status = "broken"       // a rule or a promise does not hold
+	Broken       Status = "broken"       // a rule or a promise of the strategy does not hold
 	Error        Status = "error"        // the check could not run
 	Inconclusive Status = "inconclusive" // the check proved nothing, even when repeated
 	Holds        Status = "holds"
 )
 
-// A Check is one search of a program, or one cell of `verify --target`.
+// A Check is one search of a program, or one test of a running service by `shop verify --target`.
 type Check struct {
-	Name     string            `json:"name"` // identifies the check in every run
+	Name     string            `json:"name"` // the same in every run
 	Kind     string            `json:"kind"`
 	File     string            `json:"file,omitempty"` // relative to the repository; "" if it is outside, and for Verify
 	Line     int               `json:"line,omitempty"` // line number of the broken rule in File, from 1
@@ -76,7 +76,7 @@ type Check struct {
 	Change      Change     `json:"change,omitempty"`      // compared with the baseline; "" without a baseline
 	ChangeWhy   string     `json:"change_why,omitempty"`
 
-	Case report.Case `json:"-"` // the check as the other formats show it
+	Case report.Case `json:"-"` // the check as the other report formats show it
 }
 
 // An Attempt is one run of a check.
@@ -92,22 +92,22 @@ type Attempt struct {
 // A BreakingSchedule is the shortest schedule that breaks the program.
 type BreakingSchedule struct {
 	Replay  string          `json:"replay"`            // replay string
-	File    string          `json:"file,omitempty"`    // file that --replay takes; "" if the schedule cannot be saved
+	File    string          `json:"file,omitempty"`    // file for the flag --replay; "" if the schedule cannot be saved
 	Command string          `json:"command"`           // runs the schedule again
-	Rules   []string        `json:"rules"`             // broken rules of `never`; empty if the answers are wrong
+	Rules   []string        `json:"rules"`             // broken rules of the section `never`; empty if only the answers are wrong
 	Saved   *schedule.Saved `json:"saved,omitempty"`   // content of File
-	Steps   []witness.Step  `json:"steps,omitempty"`   // steps with the servers' answers
+	Steps   []witness.Step  `json:"steps,omitempty"`   // the steps, with the answers of the servers
 	Printed string          `json:"printed,omitempty"` // output of the program while the schedule ran
 }
 
-// HasFile reports whether the witness has a replay file.
+// HasFile reports whether the schedule has a replay file.
 func (w *BreakingSchedule) HasFile() bool { return w != nil && w.Saved != nil }
 
 // A Source is a line of source code that the program's log names.
 type Source struct {
 	File string `json:"file"` // relative to the repository
 	Line int    `json:"line"`
-	Text string `json:"text"` // the line of the log
+	Text string `json:"text"` // the line of the log that names it
 }
 
 // Unchanged names the earlier run that a stored result comes from.
@@ -116,7 +116,7 @@ type Unchanged struct {
 	At     time.Time `json:"at"`
 }
 
-// String returns words for a sentence: "unchanged since 1a2b3c4d of 2026-01-02".
+// String returns a part of a sentence: "unchanged since 1a2b3c4d of 2026-01-02".
 func (u Unchanged) String() string {
 	text := "unchanged since "
 	if u.Commit != "" {
@@ -141,8 +141,8 @@ const (
 	exitInconclusive = 3
 )
 
-// Finish computes the fields that follow from the checks. In the exit code, a break has priority over an
-// error, and an error over an inconclusive check.
+// Finish computes the fields that depend on the checks. The exit code names the worst of them: a break is
+// worse than an error, and an error worse than an inconclusive check.
 func (r *Result) Finish() {
 	r.Seconds = time.Since(r.Started).Seconds()
 	r.Exit = exitHolds

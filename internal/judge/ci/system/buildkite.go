@@ -17,8 +17,8 @@ func buildkite() System {
 		Publish: func(ctx context.Context, p Publication) []error {
 			const note = "\nThe rest is left out: Buildkite limits an annotation to 1 MiB. The file summary.md has it.\n"
 			style := cmp.Or(map[int]string{0: "success", 3: "warning"}[p.Result.Exit], "error")
-			// The step's ID replaces a missing key. An annotation replaces an earlier annotation with the same
-			// context.
+			// Without a step key, the step's ID takes its place. An annotation replaces an earlier annotation
+			// with the same context.
 			annotation := []string{"shop-ci", cmp.Or(p.Env("BUILDKITE_STEP_KEY"), p.Env("BUILDKITE_STEP_ID")), p.Folder, p.Result.Shard}
 			cmd := exec.CommandContext(ctx, "buildkite-agent", "annotate", "--style", style, "--context", strings.TrimSpace(strings.Join(annotation, " ")))
 			cmd.Stdin = strings.NewReader(cut(p.Summary, 1<<20, note))

@@ -54,8 +54,8 @@ func escapeProperty(text string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeData(text))
 }
 
-// annotations returns the annotations for the checks that do not hold, the most urgent first. Those for the
-// broken rules come before those for source lines.
+// annotations returns the annotations for the checks that do not hold, the most urgent first. Annotations for
+// broken rules come before annotations for source lines.
 func annotations(r result.Result) (all []annotation) {
 	var sources []annotation
 	for _, status := range []result.Status{result.Broken, result.Error, result.Inconclusive} {
@@ -99,7 +99,7 @@ func annotate(p Publication) error {
 	return nil
 }
 
-// stepSummary appends the summary to the step's summary, shortened to the bytes that are still free.
+// stepSummary appends the summary to the step's summary. It shortens it to the bytes that GitHub still allows.
 func stepSummary(p Publication) error {
 	path := p.Env("GITHUB_STEP_SUMMARY")
 	if path == "" {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// mostComment is GitHub's limit on a comment, in characters. The code counts bytes, which are never fewer.
+// mostComment is GitHub's limit on a comment, in characters. The code counts bytes, and a text never has fewer
+// of them.
 const mostComment = 65_536
 
 const commentTimeout = 20 * time.Second
@@ -24,12 +25,12 @@ var errNoPermission = errors.New("no comment: the token may not write one (permi
 // request or a token, it does nothing.
 func comment(ctx context.Context, p Publication) error {
 	g, err := pullRequest(p.Env)
-	if g == nil || err != nil || ctx.Err() != nil { // an interrupted job has no time for it
+	if g == nil || err != nil || ctx.Err() != nil { // an interrupted job has no time for a comment
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commentTimeout)
 	defer cancel()
-	// The folder is part of the marker: a job may run shop ci several times, and all jobs of a matrix have
+	// The marker contains the folder, since a job may run shop ci several times, and all jobs of a matrix have
 	// the same name.
 	marker := fmt.Sprintf("<!-- shop ci: %s/%s %s %s -->", p.Env("GITHUB_WORKFLOW"), p.Env("GITHUB_JOB"), p.Folder, p.Result.Shard)
 	const note = "\nThe rest is left out: GitHub limits a comment to 65,536 characters. The step's summary has it.\n"
@@ -50,7 +51,7 @@ type gitHubAPI struct {
 	number                 int
 }
 
-// pullRequest returns the pull request of the run; nil if there is none, or no token.
+// pullRequest returns the pull request of the run. It returns nil if there is none, or no token.
 func pullRequest(env Env) (*gitHubAPI, error) {
 	g := &gitHubAPI{url: strings.TrimSuffix(env("GITHUB_API_URL"), "/"), token: env("GITHUB_TOKEN"), repository: env("GITHUB_REPOSITORY")}
 	if g.url == "" {
@@ -81,7 +82,7 @@ func (g *gitHubAPI) comments() string {
 	return fmt.Sprintf("/repos/%s/issues/%d/comments", g.repository, g.number)
 }
 
-// find returns the id of the comment that begins with a marker, or 0.
+// find returns the id of the comment that begins with the marker, or 0.
 func (g *gitHubAPI) find(ctx context.Context, marker string) (int64, error) {
 	const perPage = 100
 	for page := 1; ; page++ {
@@ -103,7 +104,7 @@ func (g *gitHubAPI) find(ctx context.Context, marker string) (int64, error) {
 	}
 }
 
-// call sends one request. answer may be nil.
+// call sends one request and decodes the answer into `answer`, which may be nil.
 func (g *gitHubAPI) call(ctx context.Context, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/ci/format"
 )
 
-// gitLab writes the code quality report for merge requests. GitLab reads this file and junit.xml as
-// artifacts:reports.
+// gitLab writes the code quality report for merge requests. GitLab reads this file and junit.xml if the job
+// lists them under artifacts:reports.
 func gitLab() System {
 	return System{
 		Name:    "GitLab",

@@ -21,7 +21,7 @@ type System struct {
 	Publish func(ctx context.Context, p Publication) []error // the returned list may contain nil
 }
 
-// Systems returns the systems with an interface for results. Other systems, such as Jenkins, read the files.
+// Systems returns the CI systems that can show results. Users of other systems, such as Jenkins, read the files.
 func Systems() []System {
 	return []System{
 		gitHub(),
@@ -37,13 +37,13 @@ type Env func(name string) string
 type Publication struct {
 	Env     Env
 	Log     io.Writer // the job's log
-	Folder  string    // contains the files
+	Folder  string    // the folder with the result files
 	Summary string    // the content of summary.md
 	Result  result.Result
 }
 
-// Publish shows the result in every system that is present. Its errors go to the job's log; they do not
-// change the verdict.
+// Publish shows the result in every system that is present. The caller writes the errors to the job's log;
+// they do not change the verdict.
 func Publish(ctx context.Context, p Publication) (errs []error) {
 	for _, s := range Systems() {
 		if !s.Present(p.Env) {
@@ -87,8 +87,8 @@ func Root(env Env) (string, error) {
 	}
 }
 
-// cut shortens Markdown to a number of bytes at the end of a line, closes an open block of code, and says
-// that more was left out.
+// cut shortens Markdown to `most` bytes, at the end of a line. It closes an open block of code, and adds the
+// note that more was left out.
 func cut(text string, most int, note string) string {
 	if len(text) <= most {
 		return text

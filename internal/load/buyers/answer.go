@@ -16,24 +16,24 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// An Answer is the result of one buyer. Its times are measured at the buyer, from the start of the request to
-// the last byte of the answer.
+// An Answer is the result of one buyer. The client measures its times, from the start of the request to the
+// last byte of the answer.
 type Answer struct {
 	audit.Answer
-	Receipt           string       // unchanged text of a sale's receipt
-	Detail            string       // problem detail of an answer that is no sale
-	Inside            [2]time.Time // start and end of the buy inside the shop; zero if the shop does not say
+	Receipt           string       // text of the receipt that a sale returned, unchanged
+	Detail            string       // description of an answer that is no sale
+	Inside            [2]time.Time // start and end of the purchase inside the shop; zero if the shop does not say
 	Sent, AnswerBegan time.Time    // when the request was sent and its answer began; zero if that was not seen
 	Unreached         bool         // no connection: the shop did not see the request
 	HungUp            bool         // the buyer closed the connection before the answer
 	First             time.Time    // start of the buyer's first request; Start belongs to its last one
-	Returns           int          // how often the buyer came back after a refusal
+	Returns           int          // how often the buyer sent its request again after a refusal
 
 	mayReturn    bool // the answer has a Retry-After, read into returnsAfter
 	returnsAfter time.Duration
 }
 
-// SaysWhen reports whether the shop reported when the buy was inside it.
+// SaysWhen reports whether the shop said when the purchase was inside it.
 func (a Answer) SaysWhen() bool { return !a.Inside[0].IsZero() }
 
 // Answers returns the answers in the form that the audit takes.
@@ -45,8 +45,8 @@ func Answers(all []Answer) []audit.Answer {
 	return audited
 }
 
-// AnswerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since the sale may
-// have been made. If the order does not name the buyer, the name comes from the receipt.
+// AnswerOf reads the answer to a buyer. Without a complete response the outcome is Unknown, since the shop may
+// have sold. If the order does not name the buyer, the name comes from the receipt.
 func AnswerOf(x Exchange, b Buyer) Answer {
 	a := Answer{
 		Inside: readSpan(x.Header.Get(purchase.SpanHeader)), Sent: x.Sent, AnswerBegan: x.AnswerBegan,
@@ -75,13 +75,12 @@ func purchaserIn(body []byte) string {
 	var receipt struct {
 		Purchaser string `json:"purchaser"`
 	}
-	_ = json.Unmarshal(body, &receipt) // ReadAnswer has read it already
+	_ = json.Unmarshal(body, &receipt) // ReadAnswer has already parsed it without an error
 	return receipt.Purchaser
 }
 
-// ReadAnswer reads the answer to a buy. Without a receipt, the problem names the outcome, or the
-// outcome follows from the status. For a sale, id is the id of its record. For any other answer,
-// detail describes it.
+// ReadAnswer reads the answer to a purchase. If there is no receipt, the body or else the status gives the
+// outcome. For a sale, `id` is the id of its record. For any other answer, `detail` describes the answer.
 func ReadAnswer(status int, body []byte, units int64) (outcome purchase.Outcome, id int64, detail string) {
 	if status == http.StatusOK {
 		var receipt struct {
@@ -120,7 +119,7 @@ func outcomeOfStatus(code int) purchase.Outcome {
 	return purchase.Failed
 }
 
-// readSpan parses a purchase.SpanHeader. It returns zero times if the header is invalid.
+// readSpan parses the header purchase.SpanHeader. It returns zero times if the header is invalid.
 func readSpan(header string) (span [2]time.Time) {
 	from, to, found := strings.Cut(header, "-")
 	called, err1 := strconv.ParseInt(from, 10, 64)

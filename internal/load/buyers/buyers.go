@@ -5,7 +5,7 @@
 //	Sender.One     one buyer
 //
 // Package buyers sends a request at most once; see Client. If an answer is lost, its outcome is
-// purchase.Unknown. loadtest/run sends the same orders with k6 or vegeta.
+// purchase.Unknown. The program loadtest/run sends the same orders with k6 or vegeta.
 package buyers
 
 import (
@@ -25,25 +25,25 @@ import (
 
 // A Sender sends buyers to the processes of a shop.
 type Sender struct {
-	URLs     []string // one for each process, without a trailing slash; requests use them in turn
+	URLs     []string // address of each process of the shop, without a trailing slash; requests use them in turn
 	Strategy string
-	Product  string        // product of buyers that name none
+	Product  string        // the product of those buyers that do not name one
 	Timeout  time.Duration // limit of one request with its answer; above 0
-	// Patience is the longest time that the shop lets a buyer wait. If the shop answers "busy" with a
-	// Retry-After in less than half of it, the buyer sends the request again. 0: each buyer asks once.
+	// Patience is the longest time that the shop lets a buyer wait. The shop may answer "busy" with a Retry-After
+	// in less than half of that time. Then the buyer sends its request again later. 0: each buyer asks once.
 	Patience time.Duration
 	Client   *Client      // nil: a new client for each call
-	Answered func(Answer) // called with each answer, one call at a time; may be nil
+	Answered func(Answer) // called with each buyer's last answer, one call at a time; may be nil
 }
 
 // A Buyer is one request.
 type Buyer struct {
 	Name    string
-	URL     string // process to ask; "": one of the sender's in turn
+	URL     string // the process to ask; "" means one of the sender's URLs in turn
 	Units   int64  // ordered units; 0 means 1
 	Product string // "" means the sender's product
-	// Key is an Idempotency-Key. A request with a key is a POST with the order in the query and
-	// as JSON, since some services read the query and others the JSON. A request without a key is a GET.
+	// Key is an Idempotency-Key. A request with a key is a POST. It has the order both in the query and in a
+	// JSON body, since services read one or the other. A request without a key is a GET.
 	Key string
 	// HangUp is the time from sending the request until the buyer closes the connection. 0: the buyer waits for
 	// the answer.
@@ -53,14 +53,14 @@ type Buyer struct {
 // A Loop describes askers: buyers that send one request after another.
 type Loop struct {
 	Duration time.Duration
-	Going    context.Context // when it ends, the askers send no more requests; nil: they stop after Duration
+	Going    context.Context // when it ends, the askers send no more requests; if it is nil, Duration alone stops them
 	Askers   int
 	Buyer    func(request int64) Buyer // returns the next request; called by several goroutines
 }
 
-// AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers in the order
-// of the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang up. A buyer that was not
-// sent gets the outcome Unknown and no times. If a buyer came back, AtOnce returns its last answer.
+// AtOnce sends all buyers at the same moment, each on an open connection, and returns the answers in the order of
+// the buyers. When ctx ends, it sends no more buyers, and the waiting ones hang up. A buyer that was not sent has
+// the outcome Unknown and no times. For a buyer that asked several times, AtOnce returns the last answer.
 func (s Sender) AtOnce(ctx context.Context, all []Buyer) []Answer {
 	c, end := s.begin()
 	defer end()
@@ -96,8 +96,8 @@ func (s Sender) One(ctx context.Context, b Buyer) Answer {
 	return c.ask(ctx, ctx, s.process(b, 0), b)
 }
 
-// Keep runs askers for a duration and returns when every request is answered. It passes the answers only to
-// Answered, since there may be millions of them. When ctx ends, the waiting requests hang up.
+// Keep runs askers for a duration and returns when every request is answered. It only passes the answers to
+// the function Answered, since there may be millions of them. When ctx ends, the waiting requests hang up.
 func (s Sender) Keep(ctx context.Context, l Loop) {
 	c, end := s.begin()
 	defer end()
@@ -121,7 +121,7 @@ func (s Sender) Keep(ctx context.Context, l Loop) {
 	askers.Wait()
 }
 
-// call is one call of AtOnce, One or Keep.
+// call is the state of one call of AtOnce, One or Keep.
 type call struct {
 	Sender
 	mu     sync.Mutex   // guards calls of Answered
@@ -144,7 +144,7 @@ func (s Sender) process(b Buyer, request int64) string {
 	return s.URLs[request%int64(len(s.URLs))]
 }
 
-// connect opens wanted[url] connections to each process.
+// connect opens wanted[url] connections to each process in advance.
 func (c *call) connect(ctx context.Context, wanted map[string]int) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -174,7 +174,7 @@ func (c *call) visit(ctx context.Context, base string, b Buyer) Answer {
 	return a
 }
 
-// Order returns the HTTP request for a buy. base is the address of the process, without a trailing slash.
+// Order returns the HTTP request of a buyer. `base` is the address of the process, without a trailing slash.
 func (s Sender) Order(base string, b Buyer) (*http.Request, error) {
 	product, units := cmp.Or(b.Product, s.Product), max(b.Units, 1)
 	query := url.Values{"lock": {s.Strategy}, "product": {product}, "purchaser": {b.Name}}

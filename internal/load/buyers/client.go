@@ -23,7 +23,7 @@ type Client struct {
 	reserve *reserve
 }
 
-// NewClient returns a client that opens its connections with dial. If dial is nil, it connects directly.
+// NewClient returns a client that opens its connections with `dial`, or directly if `dial` is nil.
 func NewClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Client {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // over HTTP/2 all buyers would share one connection
@@ -42,12 +42,12 @@ func (c *Client) Close() {
 // once keeps net/http from sending a request twice.
 type once struct{ *http.Transport }
 
-// RoundTrip sends a request with a body that cannot be read again, so that net/http does not repeat it
-// (Request.isReplayable). For that, a GET, HEAD or OPTIONS gets an empty body. The sent bytes stay the same:
-// with the encoding "identity" the transport announces no body. Without this encoding, the transport reads
-// ahead for 200 ms. On a busy machine it then sends an empty chunk, which many servers take for the next request.
+// RoundTrip sends a request whose body cannot be read again, so net/http does not repeat the request
+// (Request.isReplayable). A GET, HEAD or OPTIONS gets an empty body for this. The encoding "identity" keeps
+// the sent bytes the same: with it, the transport announces no body. Without it, the transport reads ahead for
+// 200 ms. On a busy machine it would then send an empty chunk, which many servers take for the next request.
 func (o once) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.WithContext(request.Context()) // a copy
+	request = request.WithContext(request.Context()) // a copy, since a RoundTripper must not change the request
 	request.GetBody = nil
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -71,7 +71,7 @@ type Exchange struct {
 	HungUp            bool      // the buyer closed the connection before the answer
 }
 
-// bodySize is the maximum size of an answer that is read, in bytes.
+// bodySize limits how many bytes of an answer are read.
 const bodySize = 1 << 20
 
 // Send sends a request and reads the answer, which may be a redirect. If ctx ends first, Send
@@ -80,8 +80,8 @@ func (c *Client) Send(ctx context.Context, request *http.Request) Exchange {
 	return exchange(ctx, c.http.Transport.RoundTrip, request, func(func() bool) {})
 }
 
-// follow sends a request and follows redirects. After it has sent the request, it passes a function hangUp to
-// the function out. hangUp closes the connection, and reports whether it did so before the answer began.
+// follow sends a request and follows redirects. After sending the request, it calls `out` with a function
+// `hangUp`. `hangUp` closes the connection, and reports whether it did so before the answer began.
 func (c *Client) follow(ctx context.Context, request *http.Request, out func(hangUp func() bool)) Exchange {
 	return exchange(ctx, c.http.Do, request, out)
 }
@@ -90,7 +90,7 @@ func exchange(ctx context.Context, do func(*http.Request) (*http.Response, error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		mu     sync.Mutex // the trace is called by the connection's goroutines
+		mu     sync.Mutex // guards x, since the connection's goroutines call the trace
 		x      Exchange
 		isOver bool
 	)
@@ -112,7 +112,7 @@ func exchange(ctx context.Context, do func(*http.Request) (*http.Response, error
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			mu.Lock()
-			isFirst := info.Err == nil && x.Sent.IsZero() && !isOver // the first request, and not a redirected one
+			isFirst := info.Err == nil && x.Sent.IsZero() && !isOver // this request is the buyer's and not one of a redirect
 			if isFirst {
 				x.Sent = time.Now()
 			}

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// A reserve opens connections before they are needed. It is safe for concurrent use.
+// A reserve opens connections before requests need them. It is safe for concurrent use.
 type reserve struct {
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -18,7 +18,7 @@ type reserve struct {
 	idle map[string][]*reserveConn // open connections that no request has used
 }
 
-// reserveConn tells its reserve when it is closed.
+// A reserveConn tells its reserve when the connection is closed.
 type reserveConn struct {
 	net.Conn
 	closed func()
@@ -37,8 +37,8 @@ func newReserve(dial func(ctx context.Context, network, address string) (net.Con
 	return &reserve{dial: dial, live: map[string]int{}, idle: map[string][]*reserveConn{}}
 }
 
-// fill opens connections to the service at base, a URL, in parallel, until n are open. It ignores errors, since
-// the request that needs the connection will report them.
+// fill opens connections to the service at the URL `base`, in parallel, until n are open. It ignores errors,
+// since the request that needs the connection will report them.
 func (r *reserve) fill(ctx context.Context, base string, n int) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *reserve) count(address string, n int) {
 	r.live[address] += n
 }
 
-// take returns a connection that fill has opened, or a new one.
+// take returns a connection that fill has opened. If there is none left, it opens one.
 func (r *reserve) take(ctx context.Context, network, address string) (net.Conn, error) {
 	r.mu.Lock()
 	if all := r.idle[address]; len(all) > 0 {
@@ -90,7 +90,7 @@ func (r *reserve) take(ctx context.Context, network, address string) (net.Conn, 
 	return r.open(ctx, network, address)
 }
 
-// close closes the unused connections. The library does not notice if the service has closed one.
+// close closes the connections that no request has used.
 func (r *reserve) close() {
 	r.mu.Lock()
 	var all []*reserveConn

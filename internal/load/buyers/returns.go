@@ -9,15 +9,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Bounds of the time until a refused buyer comes back.
+// Limits for a refused buyer that asks again.
 const (
-	leastAway = 100 * time.Millisecond // with a Retry-After of 0 the buyer would loop without a pause
-	mostAway  = 5 * time.Minute        // time from the first request to the last one
+	leastAway = 100 * time.Millisecond // minimum time until it asks again; with 0 the buyer would loop without a pause
+	mostAway  = 5 * time.Minute        // maximum time from its first request to its last one
 )
 
 // retryAfter returns how long a buyer must stay away, from the header Retry-After (RFC 9110, 10.2.3), which
-// contains seconds or a date. The server's clock determines the date, so retryAfter compares it with the header
-// Date, or with now if there is none. ok is false without a valid Retry-After.
+// contains seconds or a date. A date comes from the server's clock, so retryAfter compares it with the header
+// Date, or with `now` if there is none. `ok` is false without a valid Retry-After.
 func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -33,9 +33,9 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	return max(leastAway, at.Sub(now)), true
 }
 
-// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After comes back. It does
-// not come back if it has waited in the shop for half of Patience, if the shop has served no buyer for as long
-// as Timeout, or if the context going has ended.
+// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After asks again later.
+// It stops if it has waited in the shop for half of Patience, if the shop has served no buyer for as long as
+// Timeout, or if the context `going` has ended.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0
@@ -59,7 +59,7 @@ func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	return a
 }
 
-// sleep waits for d. It reports false if ctx ends first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

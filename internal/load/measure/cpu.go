@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// tickMS is the unit of /proc/PID/stat: 100 ticks per second on every Linux (proc(5), sysconf(_SC_CLK_TCK)).
+// tickMS is the length of a tick in /proc/PID/stat: there are 100 per second on every Linux (proc(5), _SC_CLK_TCK).
 const tickMS = 10
 
 // CPUTime returns the processor time so far of this process and of its running descendants, in milliseconds. On
@@ -65,7 +65,7 @@ func machineTime() (ms float64, _ error) {
 	return ms, nil
 }
 
-// process is a line of /proc/PID/stat.
+// process is the content of a file /proc/PID/stat.
 type process struct {
 	id, parent int
 	ms         float64
@@ -80,7 +80,7 @@ func parseStat(text []byte) (p process, err error) {
 	if p.id, err = strconv.Atoi(strings.TrimSpace(string(text[:from]))); err != nil {
 		return p, err
 	}
-	fields := strings.Fields(string(text[to+1:])) // begins with the third field, the state
+	fields := strings.Fields(string(text[to+1:])) // the first of these is the third field, the state
 	if len(fields) < 13 {
 		return p, fmt.Errorf("%d fields after the name", len(fields))
 	}

@@ -1,8 +1,8 @@
-// Package measure measures the sales per second of a running shop with a closed loop of buyers.
+// Package measure measures the sales per second of a running shop. Each buyer asks again when it is answered.
 //
 //	warm-up -> [ count the sales | read the processor time of all programs ] -> rates
 //
-// It does not judge the stock; rush does.
+// It does not judge the stock. Package rush does.
 package measure
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Load is one closed loop: each buyer asks again as soon as it is answered.
+// A Load is a closed loop of buyers: each buyer asks again as soon as it is answered.
 type Load struct {
 	URLs     []string // one for each shop process; buyers use them in turn
 	Strategy string
@@ -30,19 +30,20 @@ type Load struct {
 	Duration time.Duration // time whose sales count, above 0
 }
 
-// A Round is the result of a load.
+// A Round is the result of running a load once.
 type Round struct {
 	PerSecond float64       // sales per second
-	P50, P99  time.Duration // time from request to answer, of successful buyers
+	P50, P99  time.Duration // median and 99th percentile of the time from request to answer, of successful buyers
 	Refused   float64       // share of answers without a sale
 	FirstNo   string        // the first answer without a sale; "" if there is none
 
-	// Others is the number of processors that other programs used. The shop and its servers must be children of
-	// this process; otherwise they count as other programs. Others is 0 on systems other than Linux.
+	// Others is the number of processors that other programs used on average. The shop and its servers must be
+	// children of this process, or they count as other programs. On systems other than Linux it is 0.
 	Others float64
 }
 
-// Median returns the median of one figure over all rounds, or 0 without rounds.
+// Median returns the median of one number over all rounds, or 0 without rounds. The function `figure` selects
+// the number.
 func Median(rounds []Round, figure func(Round) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
@@ -52,7 +53,8 @@ func Median(rounds []Round, figure func(Round) float64) float64 {
 	return quantile.Of(values, 0.5)
 }
 
-// Run sends the buyers. It returns an error if it cannot read the processor time, or if ctx ends.
+// Run sends the buyers and counts the sales. It returns an error if it cannot read the processor time, or if
+// ctx ends.
 func (l Load) Run(ctx context.Context) (Round, error) {
 	begin := time.Now().Add(l.WarmUp)
 	end := begin.Add(l.Duration)

@@ -1,12 +1,12 @@
-// Package pulse measures how long this process was ready to run and did not get a processor. Each instrument
-// that turns a time limit into a verdict subtracts that time, because a slow shop is not stuck.
+// Package pulse measures how long this process was ready to run and did not get a processor. Tests that turn a
+// time limit into a verdict subtract that time: on a busy machine, a slow shop is not stuck.
 //
-// A goroutine sleeps for Beat and compares the clock with the time at which it should have woken.
-// The difference counts whatever its cause: a busy machine, a stopped process, a suspended virtual
-// machine. The servers and shops of a run share the machine and the priority with this process, so they wait as
-// well. If only a server gets no processor, the pulse does not show it.
+// A goroutine sleeps for the time Beat and compares the clock with the time at which it should have woken. The
+// difference counts whatever its cause: a busy machine, a stopped process, a suspended virtual machine. The
+// servers and shops of a test share the machine and the priority with this process, so they wait as well. If
+// only a server gets no processor, the pulse does not show it.
 //
-// The pressure of Linux (/proc/pressure/cpu) is no substitute. With one more busy process than
+// Linux's own measure of waiting (/proc/pressure/cpu) is no substitute. With one more busy process than
 // processors it grows by nearly one second per second, although every purchase proceeds.
 package pulse
 
@@ -51,7 +51,7 @@ func Start() *Pulse {
 	return p
 }
 
-// Stop ends the pulse. The delays stay readable. A second call does nothing.
+// Stop ends the pulse. The delays can still be read. A second call does nothing.
 func (p *Pulse) Stop() {
 	if p != nil {
 		p.stop()
@@ -84,8 +84,8 @@ func (p *Pulse) Delays() Delays {
 	return slices.Clone(p.delays)
 }
 
-// Since returns the time since start without the time in which this process got no processor. The pulse must
-// have started before start.
+// Since returns the time since `start` without the time in which this process got no processor. The pulse must
+// have been started before `start`.
 func (p *Pulse) Since(start time.Time) time.Duration {
 	p.look()
 	p.mu.Lock()
@@ -94,7 +94,7 @@ func (p *Pulse) Since(start time.Time) time.Duration {
 }
 
 // WithTimeout returns a context that ends after d, not counting the time in which this process got no
-// processor. A server that has not answered by the end is silent, and not only slow because the machine is
+// processor. So a server that has not answered by then is silent, and not only slow because the machine is
 // busy. The context's cause is then context.DeadlineExceeded.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	start, alive := time.Now(), Start()
@@ -118,10 +118,10 @@ func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return ctx, func() { cancel(nil) }
 }
 
-// A Delay is one time without a processor.
+// A Delay is an interval in which this process got no processor.
 type Delay struct{ From, To time.Time }
 
-// Delays are disjoint and in order of time.
+// Delays are intervals in order of time that do not overlap.
 type Delays []Delay
 
 // Within returns the sum of the delays between two times. It is at least 0, and at most to - from.
@@ -143,8 +143,8 @@ func (d Delays) Within(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Mostly describes the delays if they fill at least half of the time between from and to. Otherwise it returns
-// "". With such delays, even a healthy server may have had only half of a time limit.
+// Mostly describes the delays if they fill at least half of the time between the two times; otherwise it
+// returns "". With such delays, even a healthy server may have had only half of a time limit.
 func (d Delays) Mostly(from, to time.Time) string {
 	if sum := d.Within(from, to); sum == 0 || 2*sum < to.Sub(from) {
 		return ""
@@ -152,7 +152,7 @@ func (d Delays) Mostly(from, to time.Time) string {
 	return d.Describe(from, to)
 }
 
-// Describe says how much of the time between from and to this process got no processor.
+// Describe says for how much of the time between the two times this process got no processor.
 func (d Delays) Describe(from, to time.Time) string {
 	return fmt.Sprintf("this process got no processor for %.1f of %.1f s", d.Within(from, to).Seconds(), to.Sub(from).Seconds())
 }

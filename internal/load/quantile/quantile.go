@@ -6,11 +6,11 @@ package quantile
 
 import "math"
 
-// rounding bounds the error of a share such as 0.99 times a whole number.
+// rounding is more than the rounding error when a share such as 0.99 is multiplied by a whole number.
 const rounding = 1e-9
 
-// Of returns the quantile q (0 to 1) of sorted values by the nearest rank. This is the smallest value for which
-// at least the share q of the values is not above it. 0.5 is the median and 1 the maximum. Of returns the zero
+// Of returns the quantile q (0 to 1) of sorted values by the nearest rank: the smallest value such that at
+// least the share q of the values is not above it. 0.5 is the median and 1 the maximum. Of returns the zero
 // value if there are no values.
 //
 // Source: Hyndman and Fan, Sample Quantiles in Statistical Packages, The

@@ -26,8 +26,7 @@ type Auditor interface {
 	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
 }
 
-// errNoHistory reports that the target has no purchase_history route. Lost sales are then known
-// only as a sum.
+// errNoHistory means that the service has no purchase_history route. Then only the number of lost sales is known.
 var errNoHistory = errors.New("the service shows no purchase history")
 
 const page = purchase.MaxPage
@@ -35,17 +34,17 @@ const page = purchase.MaxPage
 // Database reads the shop's own database.
 type Database struct {
 	DB *gorm.DB
-	// Nodes returns the servers of a cluster, which are read separately. It is nil or returns none if there is
-	// one server. DB sees everything that was committed at any server.
+	// Nodes returns the servers of a cluster, so that each can be read separately. It is nil or returns none
+	// if there is one server. DB sees everything that was committed at any server.
 	Nodes func() ([]*gorm.DB, error)
-	// AgreeWithin is how long the stock and records of the nodes may differ, since a sale may still
-	// be under way when the first node is read. 0 means 15 s.
+	// AgreeWithin is how long the nodes may differ in stock and records. They may differ for a while because a
+	// sale is still under way when the first node is read. 0 means 15 s.
 	AgreeWithin time.Duration
 }
 
 const agreeWithin = 15 * time.Second
 
-// Audit implements Auditor. It reads each running node of a cluster. The nodes have to agree.
+// Audit implements Auditor. It reads each running node of a cluster and waits until the nodes agree.
 func (b Database) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	if b.Nodes == nil {
 		return audit.Read(ctx, b.DB, product)
@@ -67,7 +66,7 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Sums, error)
 		if !slices.ContainsFunc(books, func(other book) bool { return other != books[0] }) {
 			return books[0].Sums, nil
 		}
-		moves := !slices.Equal(books, before) // a shop still sells, or a node still applies writes
+		moves := !slices.Equal(books, before) // a shop still sells, or a node still applies sales of other nodes
 		before = books
 		if time.Now().After(deadline) && !moves {
 			r := books[0].Sums
@@ -77,12 +76,12 @@ func (b Database) Audit(ctx context.Context, product string) (audit.Sums, error)
 	}
 }
 
-// Held reports which transaction has locked the row of a product. See purchase.Held.
+// Held describes the transaction that has locked the row of a product. It returns "" if the row is not locked.
 func (b Database) Held(ctx context.Context, product string) (string, error) {
 	return purchase.Held(ctx, b.DB, product)
 }
 
-// book is the stock and the records of a product on one node.
+// A book is the stock and the records of a product on one node.
 type book struct {
 	audit.Sums
 	IDs int64 // the sum of the records' ids
@@ -126,12 +125,12 @@ func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []boo
 	return books, nil
 }
 
-// settleTimeout bounds the time in which a shop finishes the orders of buyers without an answer.
+// settleTimeout is how long a shop may take to finish the orders of buyers that got no answer.
 const settleTimeout = 10 * time.Second
 
-// settle audits a product after all buyers are done. isDoubtful means that some buyers got no answer, so the
+// settle audits a product after all buyers are done. `isDoubtful` means that some buyers got no answer, so the
 // shop may still be working. In that case settle repeats the audit for up to 10 s, until two consecutive
-// reports are equal and stock and records agree. It does not wait for an oversold product, which never agrees.
+// audits are equal and stock and records agree. It does not wait for an oversold product, which never agrees.
 func settle(ctx context.Context, a Auditor, product string, isDoubtful bool) (last audit.Sums, _ error) {
 	for deadline := time.Now().Add(settleTimeout); ; {
 		now, err := a.Audit(ctx, product)
@@ -169,12 +168,12 @@ func (b Database) Sales(ctx context.Context, product string) (map[int64]audit.Sa
 
 // Compared is the result of a comparison of answers and records.
 type Compared struct {
-	Lost, Untold int64                // see audit.Compare
+	Lost, Untold int64                // receipts without a record, and records without a receipt
 	Sales        map[int64]audit.Sale // records by id; nil if the service does not show its records
 }
 
-// Compare compares answers with the product's records, or with the sums if the service does not
-// show its records.
+// Compare compares answers with the product's records. If the service does not show its records, Compare uses
+// the sums in `audited`.
 func Compare(ctx context.Context, a Auditor, product string, answers []audit.Answer, audited audit.Sums) (c Compared, err error) {
 	c.Sales, err = a.Sales(ctx, product)
 	switch {
@@ -187,8 +186,8 @@ func Compare(ctx context.Context, a Auditor, product string, answers []audit.Ans
 	return c, err
 }
 
-// inSum returns the minimum number of receipts without a record, and of records without a receipt, that the
-// sums prove.
+// inSum returns how many receipts without a record, and how many records without a receipt, the sums prove at
+// least.
 func inSum(answers []audit.Answer, audited audit.Sums) (lost, untold int64) {
 	var sold, unknown int64
 	for _, a := range answers {

@@ -14,7 +14,7 @@ const (
 	asPromised
 )
 
-// Document returns the report for every format. started is the time of the first burst.
+// Document returns the report for every file format. `started` is the time of the first burst.
 func (r Report) Document(started time.Time) report.Document {
 	d := report.Document{
 		Command: "shop rush", Title: "A crowd at once: what was left, and what was recorded", Lead: r.lead(),
@@ -53,7 +53,8 @@ func (r Report) results() report.Table {
 	return t
 }
 
-// word returns the verdict for the table, with a mark if the strategy holds here and breaks elsewhere.
+// word returns the verdict for the table. A mark says that the strategy holds here and breaks under other
+// conditions.
 func (x Result) word() string {
 	if x.breaksElsewhere() {
 		return string(x.Verdict) + " *"

@@ -21,7 +21,7 @@ type use struct {
 	started                        int // start of the process, in seconds of Unix time
 }
 
-// A life is the time of one process. A killed process and its successor have separate lives.
+// A life is the time in which one process ran. A killed process and its successor have separate lives.
 type life struct {
 	process int
 	uses    []use
@@ -33,9 +33,8 @@ type Growth struct {
 	last  time.Time
 }
 
-// Sample measures each process of a shop, at most once a second. Call it when all buyers have their
-// answers. It returns after two equal measurements, or after two seconds. It ignores a process without
-// these metrics.
+// Sample measures each process of a shop, at most once a second. Call it when all buyers have their answers. It
+// waits until two measurements are equal, for at most two seconds. It ignores a process without these metrics.
 func (g *Growth) Sample(ctx context.Context, urls []string) {
 	if time.Since(g.last) < sampleEvery {
 		return
@@ -75,7 +74,8 @@ func (g *Growth) add(process int, now use) {
 	g.lives = append(g.lives, &life{process, []use{now}})
 }
 
-// Sentences describes the longest life of each process, if it has two samples, and each life that grows.
+// Sentences describes the longest life of each process if it has two samples, and each life in which a figure
+// grows.
 func (g *Growth) Sentences() (all []string) {
 	longest := map[int]*life{}
 	for _, l := range g.lives {
@@ -98,8 +98,8 @@ func (l *life) sentence() string {
 		l.process+1, len(l.uses), first.goroutines, last.goroutines, first.descriptors, last.descriptors, first.bytes/mb, last.bytes/mb)
 }
 
-// growing describes each figure that rises in every quarter of the life. It leaves out the memory, which also
-// rises between two garbage collections.
+// growing describes each figure that rises in every quarter of the life. It leaves out the memory, which rises
+// until the next garbage collection anyway.
 func (l *life) growing() (text string) {
 	var goroutines, descriptors []int
 	for _, u := range l.uses {

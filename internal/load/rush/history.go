@@ -13,9 +13,9 @@ import (
 // records of a burst fill several pages.
 const smallPage = 9
 
-// readHistory compares the shop's GET /purchase_history, page by page, with sales, the records in its database.
-// It is only for our own database: a service that is audited over HTTP has no second list to compare. A buyer
-// without an answer may be recorded meanwhile, so the history may show a record that is not in sales.
+// readHistory compares two lists: the shop's GET /purchase_history, read page by page, and `sales`, the
+// records in its database. Only our own database has both lists. A buyer without an answer may be recorded
+// meanwhile, so the history may show a record that is not in `sales`.
 func (c Config) readHistory(ctx context.Context, r *Result, sales map[int64]audit.Sale) error {
 	if r.Verdict.IsBreak() {
 		return nil
@@ -42,7 +42,7 @@ func (c Config) readHistory(ctx context.Context, r *Result, sales map[int64]audi
 	return nil
 }
 
-// without counts the records of the first map that are not in the second.
+// without returns the number of records in `all` that are not in `those`.
 func without(all, those map[int64]audit.Sale) (n int) {
 	for id := range all {
 		if _, has := those[id]; !has {

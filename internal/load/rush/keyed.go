@@ -8,17 +8,17 @@ import (
 )
 
 // RunKeyed sends each order under an Idempotency-Key, in three rounds: to every process at once, to every
-// process again, and to the first process after a restart. restart kills that process and returns the address
-// of its successor; nil omits the third round. Each order asks for one unit and must be one sale with one
-// receipt in all rounds. Every second order names no purchaser.
+// process again, and to the first process after a restart. `restart` kills that process and returns the
+// address of its successor; if it is nil, there is no third round. Each order asks for one unit, and must be
+// one sale with one receipt in all rounds. Every second order names no buyer.
 func RunKeyed(ctx context.Context, c Config, restart func(context.Context) (url string, err error)) (Result, error) {
-	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // the last process is not restarted
+	c.Shelf.BaseURL = c.BaseURLs[len(c.BaseURLs)-1] // the last process is the one that is not restarted
 	c.isKeyed = true
 	defer c.startPulse()()
 	return c.settled(c.onceKeyed(ctx, restart))
 }
 
-// onceKeyed restocks and sends the orders. After a restart it updates the addresses of the processes in c.
+// onceKeyed restocks and sends the orders. After a restart it stores the new address of the process in c.
 func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (string, error)) (Result, error) {
 	restocked, err := c.restock(ctx)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	for i := range orders {
 		name := fmt.Sprintf("%s-%05d", run, i)
 		orders[i] = buyers.Buyer{Name: name, Key: name}
-		if i%2 == 1 { // without a name, the shop chooses one, the same for each request of the order
+		if i%2 == 1 { // without a name, the shop chooses one: the same for each request of the order
 			orders[i].Name = ""
 		}
 	}
@@ -53,10 +53,10 @@ func (c *Config) onceKeyed(ctx context.Context, restart func(context.Context) (s
 	return r, err
 }
 
-// rounds sends the orders, and returns the answers of each round by order.
+// rounds sends the orders in three rounds. It returns, for each order, the answers in each round.
 func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func(context.Context) (string, error)) ([][][]buyers.Answer, error) {
-	// The first round has only as many orders as the stock could serve once per process. Otherwise "sold out" would
-	// hide a second sale.
+	// In the first round, the stock must be enough to sell each order once per process. Otherwise the answer
+	// "sold out" would hide a second sale.
 	few := min(len(orders), int(c.Stock)/len(c.BaseURLs))
 	first := append(visit(ctx, c.sender(c.BaseURLs), orders[:few]), visit(ctx, c.sender(c.BaseURLs), orders[few:])...)
 	again := visit(ctx, c.sender(c.BaseURLs), orders)
@@ -71,7 +71,7 @@ func (c *Config) rounds(ctx context.Context, orders []buyers.Buyer, restart func
 	return [][][]buyers.Answer{first, again, visit(ctx, c.sender(c.BaseURLs[:1]), orders)}, nil
 }
 
-// visit sends each order to all processes of the sender at once, and returns the answers by order.
+// visit sends each order to all processes of the sender at once. It returns the answers to each order.
 func visit(ctx context.Context, sender buyers.Sender, orders []buyers.Buyer) [][]buyers.Answer {
 	if len(orders) == 0 {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// Silence is how long a buyer of our shop still waits for an answer after its maximum wait in the shop is over.
+// Silence is how long a buyer of our shop waits for an answer after its maximum wait in the shop is over.
 const Silence = 15 * time.Second
 
-// A lockAuditor is an Auditor that also reports row locks.
+// A lockAuditor is an Auditor that can also find row locks.
 type lockAuditor interface {
 	Held(ctx context.Context, product string) (what string, err error)
 }
@@ -28,9 +28,9 @@ type leftover struct {
 	wait    time.Duration // maximum wait of a buyer inside the service; 0: unknown
 }
 
-// judge looks for a transaction that locks the stock, and for a Buy that does not return. Either would make the
-// next restock fail, and that would look like a failure of the harness. Call judge after all buyers were
-// answered or have given up.
+// judge looks for a transaction that still locks the stock, and for a purchase that does not return. Either
+// would make the next restock fail, and that would look like a failure of the test itself. Call judge after
+// all buyers were answered or have given up.
 func (l leftover) judge(ctx context.Context, answers []buyers.Answer, r *Result) error {
 	if r.Verdict.IsBreak() && r.Verdict != verdict.Stalled && r.Verdict != verdict.Failed {
 		return nil
@@ -61,8 +61,8 @@ func isSilent(answers []buyers.Answer) bool {
 	return slices.ContainsFunc(answers, func(a buyers.Answer) bool { return a.Outcome == purchase.Unknown && a.Status == 0 })
 }
 
-// stillInside returns the number of buys in flight, according to the metric of each process. It waits
-// up to two seconds for each process. A process without the metric counts as 0.
+// stillInside returns the number of purchases in flight, according to a metric of each process. It waits up to
+// two seconds for each process. A process without the metric counts as 0.
 func (l leftover) stillInside(ctx context.Context) (n int) {
 	for _, url := range l.urls {
 		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {

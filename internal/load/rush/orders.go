@@ -11,15 +11,15 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// RepeatedOrders counts orders that were sent several times, each with its own Idempotency-Key. Each
-// order must be one sale, and every later request must get the same receipt.
+// RepeatedOrders counts orders that were sent several times, each under its own Idempotency-Key. Each order
+// must be one sale, and every later request must get the same receipt as the first.
 type RepeatedOrders struct {
 	// CompareIDsOnly accepts receipts that differ, for example in the time of the answer. The id
 	// of the sale must still be the same.
 	CompareIDsOnly bool
 
 	Answers           []buyers.Answer // all answers
-	Final             []buyers.Answer // final answers of each buyer; see finalAnswers
+	Final             []buyers.Answer // the answer of each order that counts for the audit
 	Overlapping       int             // orders whose requests overlapped when the order was sold
 	Repeated          int             // orders with more than one sale
 	Denied            int             // orders whose sale a later answer denied
@@ -28,8 +28,8 @@ type RepeatedOrders struct {
 	Errors            int             // requests that were answered with an error of the shop
 }
 
-// Add adds the answers to one order. The requests of a round were sent at once, after all answers of
-// the previous round.
+// Add adds the answers to one order. All requests of a round were sent at once, after all answers to the round
+// before it.
 func (o *RepeatedOrders) Add(rounds ...[]buyers.Answer) {
 	var bought, isOverlapping, denied, unclear bool
 	receipts := map[string]bool{}
@@ -69,8 +69,8 @@ func (o *RepeatedOrders) Add(rounds ...[]buyers.Answer) {
 	}
 }
 
-// finalAnswers returns the first answer that reported each sale. Without a sale it returns the first
-// answer with outcome Unknown, and without that the last answer.
+// finalAnswers returns the first answer that reported each sale. Without a sale it returns the first answer
+// with outcome Unknown. If there is none either, it returns the last answer.
 func finalAnswers(visits []buyers.Answer) []buyers.Answer {
 	var sales []buyers.Answer
 	for _, v := range visits {
@@ -88,8 +88,7 @@ func finalAnswers(visits []buyers.Answer) []buyers.Answer {
 	return visits[len(visits)-1:]
 }
 
-// overlapping reports whether a round has two or more requests, and all were sent before the first
-// answer.
+// overlapping reports whether a round has two or more requests that were all sent before the first answer.
 func overlapping(round []buyers.Answer) bool {
 	for _, a := range round {
 		for _, b := range round {
@@ -102,8 +101,8 @@ func overlapping(round []buyers.Answer) bool {
 }
 
 // Judge extends JudgeRepeats for orders whose first two requests were sent at once, to healthy servers. An
-// error counts even if a later request of its order is served. The verdict v stays verdict.Holds only if at
-// least one order was sold while both requests were in flight.
+// error counts even if a later request of its order is served. The verdict Holds stays only if at least one
+// order was sold while both requests were in flight.
 func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	v, reason = o.JudgeRepeats(v, reason)
 	switch {
@@ -118,8 +117,8 @@ func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict
 	return v, reason
 }
 
-// JudgeRepeats takes the verdict of stock and records, and returns a worse one if a repeated order breaks its
-// promise. The verdict Lost stays, and any other break stays unless an order was sold more than once.
+// JudgeRepeats takes the verdict on stock and records. It returns a worse one if the shop treats a repeated
+// order wrongly. The verdict Lost stays. Any other break stays unless an order was sold more than once.
 func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.Verdict, string) {
 	notBroken := v == verdict.Holds || v == verdict.Inconclusive
 	switch {

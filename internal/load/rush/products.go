@@ -13,18 +13,17 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// RunProducts is Run with one burst for several products, which the buyers ask for in turn.
-// Product i has the stock stocks[i] and a verdict of its own. The result has the verdict of the
-// first product that does not hold, and its reason names the product. A lock or a counter that
-// confuses two products breaks one of them. With Config.Lone, one more buyer wants the only unit of
-// another product, and must get it.
+// RunProducts is Run with one burst for several products, which the buyers ask for in turn. Product i has the
+// stock stocks[i] and a verdict of its own. The result has the verdict of the first product that does not
+// hold, and its reason names the product. A lock or a counter that confuses two products breaks one of them.
+// If Config.Lone is set, one more buyer asks for the only unit of another product, and must get it.
 func RunProducts(ctx context.Context, c Config, products []string, stocks []int64) (Result, error) {
 	defer c.startPulse()()
 	return c.settled(c.onceEach(ctx, products, stocks))
 }
 
 func (c Config) onceEach(ctx context.Context, products []string, stocks []int64) (Result, error) {
-	each := make([]Config, len(products)) // as if each product had its own burst
+	each := make([]Config, len(products)) // the configuration of each product, as if it had its own burst
 	var restocked time.Duration
 	for i := range each {
 		each[i] = c
@@ -72,9 +71,9 @@ func (c Config) onceEach(ctx context.Context, products []string, stocks []int64)
 	return row, nil
 }
 
-// judgeLone judges the answer to the only buyer of a product with one unit. over is the time of the last answer
-// to the other buyers. If the lone buyer gave up long after that time, no other buyer was in its way, so the
-// shop has stalled.
+// judgeLone judges the answer to the only buyer of a product with one unit. `over` is the time of the last
+// answer to the other buyers. If the lone buyer gave up long after `over`, no other buyer was in its way, so
+// the shop has stalled.
 func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
 	got := map[purchase.Outcome]verdict.Verdict{purchase.SoldOut: verdict.Leaked, purchase.Failed: verdict.Failed, purchase.Sold: verdict.Holds}[a.Outcome]
 	switch {
@@ -92,7 +91,7 @@ func (c Config) judgeLone(row *Result, a buyers.Answer, over time.Time) {
 	row.Reason = fmt.Sprintf("product %q has a unit left, and its only buyer was answered %s while others wanted other products: %s", c.Lone, a.Outcome, a.Detail)
 }
 
-// together returns the row of a burst for several products. each contains one result per product.
+// together returns the row of a burst for several products. `each` contains the result of each product.
 func together(c Config, answers []buyers.Answer, each []Result) Result {
 	var sum audit.Sums
 	for _, r := range each {
@@ -101,7 +100,7 @@ func together(c Config, answers []buyers.Answer, each []Result) Result {
 	row := result(c.Strategy, answers, sum)
 	row.MaxOverlap = each[0].MaxOverlap // overlap of the whole burst
 	row.Outcomes = Outcomes{}
-	for _, r := range each { // includes the buyers after the burst
+	for _, r := range each { // these results include the buyers after the burst
 		row.add(r.Outcomes)
 		row.Lost, row.Untold = row.Lost+r.Lost, row.Untold+r.Untold
 		row.FirstError = cmp.Or(row.FirstError, r.FirstError)

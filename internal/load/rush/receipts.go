@@ -12,14 +12,14 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A note contains the members of a receipt that do not identify the sale. A member is nil if the service omits
-// it.
+// A note contains the members of a receipt that do not identify the sale. A member is nil if the service does
+// not send it.
 type note struct {
 	Left     *int64 `json:"left"`
 	WaitedMS *int64 `json:"waited_ms"`
 }
 
-// noteOf reads a receipt. It returns an empty note if the members have other types than ours.
+// noteOf reads a receipt. It returns an empty note if a member has a JSON type other than in our own receipts.
 func noteOf(a buyers.Answer) (n note) {
 	if json.Unmarshal([]byte(a.Receipt), &n) != nil {
 		return note{}
@@ -31,16 +31,16 @@ func noteOf(a buyers.Answer) (n note) {
 // and their clocks differ from ours.
 const clockSlack = 100 * time.Millisecond
 
-// receipts judges the members of receipts that do not identify the sale. stock is the number of units on sale.
-// counts says how exactly the member "left" reflects the stock.
+// receipts judges the members of receipts that do not identify the sale. `stock` is the number of units on
+// sale. `counts` says how exactly the member "left" reflects the stock.
 type receipts struct {
 	stock  int64
 	counts linear.Counts
 }
 
 // untrue describes a member of a receipt that cannot be true, or returns "". "left" must be between 0 and the
-// stock. Unless counts is Unspecified, the upper limit is the stock minus the sale's own units. "waited_ms"
-// must not exceed the time of the request. Both members must equal the record's, if the record contains them.
+// stock. Unless `counts` is Unspecified, its upper limit is the stock minus the sale's own units. "waited_ms" must
+// not exceed the time of the request. Both members must equal those of the record, if the record contains them.
 func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	n, most := noteOf(a), of.stock
 	if of.counts != linear.Unspecified {
@@ -60,7 +60,7 @@ func (of receipts) untrue(a buyers.Answer, record audit.Sale) string {
 	return ""
 }
 
-// judge judges the receipts if stock and records are right. sales is nil if the service does not
+// judge judges the receipts, unless the verdict is already a break. `sales` is nil if the service does not
 // show its records.
 func (of receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]audit.Sale) {
 	if r.Verdict.IsBreak() {
@@ -85,7 +85,7 @@ func (of receipts) judge(r *Result, answers []buyers.Answer, sales map[int64]aud
 	}
 }
 
-// buysOf returns the buys with the buyers' times. A buy took effect between its two times.
+// buysOf returns the purchases with the times that the buyers measured. Each took effect between its two times.
 func buysOf(answers []buyers.Answer) []linear.Buy {
 	buys := make([]linear.Buy, len(answers))
 	for i, a := range answers {

@@ -19,31 +19,31 @@ const (
 	againBuyers = 30
 )
 
-// Sizes of the restocks with buyers inside.
+// Numbers for the restocks during which buyers are buying.
 const (
 	metBuyers = 4         // number of buyers at each process
 	metTimes  = 10        // number of restocks
 	metStock  = 1_000_000 // units of the first restock, too many to buy before the next restock
 )
 
-// Inside says which buyers may be buying while a process restocks.
+// Inside says which buyers may be buying while a process of the service restocks.
 type Inside int
 
 const (
-	NoBuyers  Inside = iota // no buyers, since the service might not make them wait for the restock
-	OwnBuyers               // buyers of the restocking process, which makes them wait for the restock
+	NoBuyers  Inside = iota // none, since the service might not make buyers wait for the restock
+	OwnBuyers               // buyers of the restocking process; it makes them wait for the restock
 	AllBuyers               // buyers of any process
 )
 
-// Restocks restocks the product of a rush that holds, and sells it out again. It does so several
-// times for each process, since a process may remember "sold out". Before each restock, some units have been sold
-// and some are left. If Config.Inside allows it, buyers are buying meanwhile. Restocks returns r if every burst buys the
-// whole stock. Otherwise it returns the result of the burst that did not; its reason begins with "after a
-// restock" or "during a restock". If the service refused each restock with buyers inside, the result is
-// inconclusive, since such restocks were not tested.
+// Restocks restocks the product after a rush that holds, and sells it out again. It does so several times for
+// each process, since a process may remember "sold out". Before each restock, some units have been sold and
+// some are left. If Config.Inside allows it, buyers are buying during the restock. Restocks returns r if every
+// burst buys the whole stock. Otherwise it returns the result of the burst that did not, with a reason that
+// begins with "after a restock" or "during a restock". If the service refused every restock during which
+// buyers were buying, the result is inconclusive.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
-	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // a steady load may have few buyers, and they must be able to buy the whole stock
+	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // the load may have few buyers, who must still be able to buy the whole stock
 	defer c.startPulse()()
 	processes := c.BaseURLs
 	for i := range times * len(processes) {
@@ -72,8 +72,8 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 	return r, nil
 }
 
-// leaveUnits restocks, and sends two buyers, which leave units for the next restock. It ignores their answers:
-// the burst after the next restock shows whether the service kept old units.
+// leaveUnits restocks and sends two buyers, so that some units are left at the next restock. It ignores their
+// answers: the burst after that restock shows whether the service kept old units.
 func (c Config) leaveUnits(ctx context.Context) error {
 	if _, err := c.restock(ctx); err != nil {
 		return err
@@ -83,13 +83,13 @@ func (c Config) leaveUnits(ctx context.Context) error {
 	return nil
 }
 
-// errSilent reports that the service answered no buyer at all until their requests timed out.
+// errSilent means that the service answered no buyer at all until all requests timed out.
 var errSilent = errors.New("no buyer was answered")
 
-// meetBuyers restocks several times while buyers inside ask for one unit after another. The result holds if
+// meetBuyers restocks several times while other buyers ask for one unit after another. The result holds if
 // stock and records agree between these restocks. Lost sales do not count, since a restock deletes the records
-// of acknowledged sales. The result is inconclusive if the service refused each restock. If no buyer is
-// answered, the result is stalled or inconclusive; see silent.
+// of acknowledged sales. The result is inconclusive if the service refused each restock. If the service
+// answers no buyer, the function silent decides.
 func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _ error) {
 	c.Shelf.BaseURL = c.BaseURLs[0]
 	if c.Inside == OwnBuyers {
@@ -123,8 +123,8 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 		}
 		began = time.Now()
 		isSilent := true
-		// After twice as many answers as buyers, a buyer that was inside during the restock has its answer, unless it is stuck. If
-		// every connection is refused, the service may still recover, so wait for the time-out.
+		// After twice as many answers as buyers, each buyer that met the restock has its answer, unless it is
+		// stuck. If every connection is refused, the service may still recover, so wait for the time-out.
 		for n := 0; n < 2*metBuyers*len(processes) || isSilent && time.Since(began) < c.Timeout; n++ {
 			select {
 			case heard := <-answered:
@@ -155,14 +155,14 @@ func (c Config) meetBuyers(ctx context.Context, processes []string) (r Result, _
 	}
 	e := audit.Evidence{Sums: audited, Demand: audit.Demand(buyers.Answers(answers))}
 	e.Count(buyers.Answers(answers))
-	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // Judge returns Holds only if the buyers ask for more than the stock, which they never do here
+	if r.Verdict, r.Reason = audit.Judge(e); !r.Verdict.IsBreak() { // Judge returns Holds only if the buyers ask for more than the stock; here they never do
 		r.Verdict = verdict.Holds
 	}
 	return r, nil
 }
 
-// silent judges a service that answered no buyer between two times. The service is stalled only if every server
-// runs and this process had a processor.
+// silent judges a service that answered no buyer between two times. The service has stalled if every server
+// runs and this process had a processor. Otherwise the result is inconclusive.
 func (c Config) silent(from, to time.Time) (verdict.Verdict, string) {
 	reason := fmt.Sprintf("no buyer was answered for %.1f s", to.Sub(from).Seconds())
 	switch starved := c.pulse.Delays().Mostly(from, to); {
@@ -174,16 +174,16 @@ func (c Config) silent(from, to time.Time) (verdict.Verdict, string) {
 	return verdict.Stalled, reason + ", although every server runs"
 }
 
-// restocks restocks, calls wait, and audits, several times. It returns the first audit in which stock and
+// restocks restocks, calls `wait`, and audits, several times. It returns the first audit in which stock and
 // records disagree, or else the last one, and the number of audits. Each restock puts a different number of
-// units on sale. An error from wait ends the series.
+// units on sale. An error from `wait` ends the series.
 func (c Config) restocks(ctx context.Context, wait func() error) (audited audit.Sums, met int, _ error) {
 	for i := range int64(metTimes) {
 		if err := wait(); err != nil {
 			return audited, met, err
 		}
 		err := c.Shelf.Restock(ctx, c.Product, metStock-1-i)
-		if errors.As(err, new(*TimeoutError)) { // refused because of the buyers inside
+		if errors.As(err, new(*TimeoutError)) { // the service refused the restock because buyers were buying
 			continue
 		}
 		if err == nil {
@@ -199,8 +199,8 @@ func (c Config) restocks(ctx context.Context, wait func() error) (audited audit.
 	return audited, met, ctx.Err()
 }
 
-// soldOut reports whether a burst bought the whole stock and broke nothing. Its buys need not
-// overlap, since the first burst has already tested that.
+// soldOut reports whether a burst bought the whole stock and broke nothing. Its purchases need not overlap:
+// the first burst has tested that.
 func (r Result) soldOut() bool {
 	return r.Verdict == verdict.Holds || r.oneByOne() && r.Leftover == 0 && r.unserved == 0
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A Result is the result of one rush, and a row of the table. Its times are those of the burst. Its
-// counts also include the buyers after the burst.
+// A Result is the result of one rush (burst of buyers), and a row of the table. Its times are those of the
+// burst. Its counts also include the buyers after the burst.
 type Result struct {
 	Strategy   string `json:"strategy"`
 	Leftover   int64  `json:"leftover"`
@@ -32,25 +32,25 @@ type Result struct {
 	P99MS      float64         `json:"p99_ms"`
 	DurationMS float64         `json:"duration_ms"` // time from the start to the last answer
 	PerSecond  float64         `json:"per_second"`  // sales per second, from the start to the last sale
-	MaxOverlap int             `json:"max_overlap"` // maximum number of buys inside the shop at once; if a target does not report it, in flight at once
+	MaxOverlap int             `json:"max_overlap"` // maximum number of purchases inside the shop at once; in flight at once if the service does not report that
 	Verdict    verdict.Verdict `json:"verdict"`
 	Promise    verdict.Verdict `json:"promise"` // "" if the catalogue has no promise
 	Reason     string          `json:"reason"`  // reason of the verdict, in one sentence
 
-	Waves *Waves `json:"waves,omitempty"` // waves of a long rush; nil for a single rush
+	Waves *Waves `json:"waves,omitempty"` // counts of a long rush with several bursts; nil for a single one
 
 	BreaksUnder []string `json:"breaks_under,omitempty"` // conditions under which the catalogue promises a break
 
 	Audited audit.Sums `json:"-"` // the audit that the verdict used
 	Crowd   int        `json:"-"` // buyers of the burst, without those after it
-	Taken   int        `json:"-"` // buyers of the burst whose answer a fault took
+	Taken   int        `json:"-"` // buyers of the burst that a fault left without an answer
 
 	// FirstError describes the first answer other than sold and sold out.
 	FirstError string `json:"-"`
 
-	neverReturns bool  // the shop reports a Buy in flight long after the buyer's wait
-	isUnique     bool  // see Config.CannotRepeat
-	unserved     int64 // answers that are neither a sale nor a refusal, if there was no fault
+	neverReturns bool  // a purchase is still inside the shop long after the buyer's maximum wait
+	isUnique     bool  // the burst cannot be repeated under the same conditions
+	unserved     int64 // buyers neither served nor refused, if there was no fault
 }
 
 // Outcomes counts answers.
@@ -61,7 +61,7 @@ type Outcomes struct {
 	LockLost int64 `json:"lock_lost"`
 	Unknown  int64 `json:"unknown"`
 	Failed   int64 `json:"failed"`
-	Returned int64 `json:"returned,omitempty"` // how often buyers came back after Retry-After
+	Returned int64 `json:"returned,omitempty"` // how often buyers asked again after Retry-After
 }
 
 func (o *Outcomes) add(other Outcomes) {
@@ -74,7 +74,7 @@ func (o *Outcomes) add(other Outcomes) {
 	o.Returned += other.Returned
 }
 
-// result returns the row of a burst, without a verdict.
+// result returns the row of a burst. It has no verdict yet.
 func result(strategy string, crowd []buyers.Answer, audited audit.Sums) Result {
 	r := Result{
 		Strategy: strategy, Audited: audited, Crowd: len(crowd),
@@ -109,7 +109,7 @@ func (r *Result) count(answers []buyers.Answer) {
 	}
 }
 
-// time sets the times of a burst. Call count first.
+// time sets the times of a burst. It needs the numbers that count has set.
 func (r *Result) time(crowd []buyers.Answer) {
 	latencies := make([]time.Duration, 0, len(crowd))
 	var start, end, lastSale time.Time
@@ -136,9 +136,9 @@ func (r *Result) time(crowd []buyers.Answer) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// judge sets the verdict. demand is the number of units that the burst asked for. answers contains the answers
-// of the burst and of the buyers after it. After a fault it contains only those of the last burst, since the
-// fault may have taken other answers. unharmed reports that there was no fault.
+// judge sets the verdict. `demand` is the number of units that the burst asked for. `answers` contains the
+// answers of the burst and of the buyers after it. After a fault it contains only those of the last burst,
+// since the fault may have taken other answers. `unharmed` means that there was no fault.
 func (r *Result) judge(c Config, demand int64, answers []buyers.Answer, p audit.Progress, unharmed bool) {
 	e := audit.Evidence{
 		IsHealthy: c.Healthy && unharmed, LetsWait: c.LetsWait && unharmed,
@@ -149,7 +149,7 @@ func (r *Result) judge(c Config, demand int64, answers []buyers.Answer, p audit.
 	r.Verdict, r.Reason = audit.Judge(e)
 }
 
-// interrupted adds to the reason how many buyers a fault left without an answer, and how many came after it.
+// interrupted adds two numbers to the reason: buyers that a fault left without an answer, and buyers after them.
 func (r *Result) interrupted(crowd []buyers.Answer, after int) {
 	for _, a := range crowd {
 		if a.Outcome == purchase.Unknown || a.Outcome == purchase.Failed {
@@ -159,8 +159,8 @@ func (r *Result) interrupted(crowd []buyers.Answer, after int) {
 	r.Reason += fmt.Sprintf("; the fault left %d without an answer, and %s asked for the rest", r.Taken, audit.Count(after, "buyer"))
 }
 
-// LeftBehind reports whether the strategy left a lock or a running Buy behind. Its shop and its
-// database then cannot be used for another strategy.
+// LeftBehind reports whether the strategy left a lock or a running purchase behind. Its shop and database then
+// cannot be used for another strategy.
 func (r Result) LeftBehind() bool { return r.neverReturns || r.Verdict == verdict.LeakedLock }
 
 // oneByOne reports whether a burst showed nothing because no two of its buys overlapped.
@@ -185,7 +185,7 @@ func (r *Result) IsTimed() bool {
 // Doubt implements verdict.Play.
 func (r *Result) Doubt(reason string) { r.Verdict, r.Reason = verdict.Inconclusive, reason+r.Reason }
 
-// Played implements verdict.Play. It does not repeat the reason.
+// Played implements verdict.Play. It adds how often the rush was run, and why, unless the reason says so already.
 func (r *Result) Played(times int, because string) {
 	known := strings.Contains(r.Reason, because)
 	r.Reason += fmt.Sprintf("; played %d times", times)
@@ -194,8 +194,8 @@ func (r *Result) Played(times int, because string) {
 	}
 }
 
-// Contradictions describes the results that contradict a promise, and returns the names of the inconclusive
-// strategies.
+// Contradictions describes the results that are not as promised (`broken`). `void` lists the strategies whose
+// result is inconclusive.
 func Contradictions(results []Result) (broken, void []string) {
 	for _, r := range results {
 		switch {

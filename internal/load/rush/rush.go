@@ -3,8 +3,8 @@
 //
 //	restock -> burst -> all answers -> audit -> verdict
 //
-// Package buyers sends the requests, unless Config.Send is set; loadtest/run sends them with k6 or vegeta. This
-// package starts no servers and knows no strategy by name.
+// Package buyers sends the requests unless Config.Send is set; the program loadtest/run sets it to use k6 or
+// vegeta. This package starts no servers and knows no strategy by name.
 package rush
 
 import (
@@ -29,39 +29,39 @@ type Generator func(context.Context, buyers.Sender, []buyers.Buyer) ([]buyers.An
 
 // Config configures one rush.
 type Config struct {
-	BaseURLs []string // one for each process, without a trailing slash; buyers use them in turn
-	Shelf    Target   // receives the restock
+	BaseURLs []string // address of each process of the shop, without a trailing slash; buyers use them in turn
+	Shelf    Target   // the service that is restocked
 	Auditor  Auditor
 	Strategy string
 	Product  string
 	Products []string // the buyers ask for these in turn; nil: all ask for Product
-	Lone     string   // besides Products: a product with one unit for one buyer; "": none
+	Lone     string   // one more product, with a single unit and a single buyer; "" for none
 	Stock    int64    // units on sale
 	Buyers   int
 	Sizes    []int64       // units of the orders, in turn; nil: one unit each
 	Duration time.Duration // 0: each buyer asks once; otherwise buyers ask repeatedly for this time
-	Timeout  time.Duration // limit of one request; far above the service's own limit
+	Timeout  time.Duration // limit of one request; far longer than the wait inside the service
 	Wait     time.Duration // maximum wait inside the service; 0: unknown
 	Lease    time.Duration // lease of the service's locks; 0: unknown
-	Healthy  bool          // every server of the service is known to run, as long as no fault takes effect
-	LetsWait bool          // the service lets each buyer wait, as long as no fault takes effect
-	Patience time.Duration // if above 0, buyers honor Retry-After; see buyers.Sender
+	Healthy  bool          // every server of the service is known to run, unless a fault takes effect
+	LetsWait bool          // the service lets each buyer wait for its maximum wait, unless a fault takes effect
+	Patience time.Duration // longest wait in the service; above 0, refused buyers obey Retry-After and ask again
 	Progress func(answered int)
 	Send     Generator // sends the burst; nil: buyers.Sender.AtOnce. It must be nil if Duration is set.
-	Inside   Inside    // buyers that may be buying during a restock
-	// Counts says how exactly "left" in a receipt reflects the stock. Unspecified: rush does not look
-	// for an order of the buys that explains the answers.
+	Inside   Inside    // which buyers may be buying during a restock
+	// Counts says how `left` in a receipt relates to the stock. With Unspecified, rush does not check whether
+	// some order of the purchases explains the answers.
 	Counts linear.Counts
 
 	// FaultTookEffect reports whether a fault was injected. It is called after all answers. A fault may lose
-	// answers, so a missing answer then proves nothing about the strategy; see BuyRest. A fault may also keep
-	// every buyer waiting until a lease expires. Nil: no fault is injected.
+	// answers, so a missing answer then proves nothing about the strategy. It may also keep every buyer
+	// waiting until a lease expires. Nil: no fault is injected.
 	FaultTookEffect func() bool
-	// CannotRepeat is called after a burst. It reports whether no second burst can have the same conditions,
-	// for example because a fault was injected by hand. Nil: every burst can be repeated.
+	// CannotRepeat is called after a burst. It reports whether a second burst cannot have the same conditions,
+	// for example because a user has injected a fault by hand. Nil: every burst can be repeated.
 	CannotRepeat func() bool
-	// AwaitRepair waits until the servers that a fault broke serve again. It is called after all
-	// answers. Nil: no server is broken.
+	// AwaitRepair waits until the servers that a fault broke serve again. It is called after all answers. Nil:
+	// no fault breaks a server.
 	AwaitRepair func(ctx context.Context) error
 
 	isKeyed bool // buyers send their orders again under their Idempotency-Keys
@@ -75,14 +75,14 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return c.settled(c.once(ctx))
 }
 
-// startPulse starts the pulse of this process. The caller must stop it.
+// startPulse starts to measure how long this process gets no processor. The caller must call stop.
 func (c *Config) startPulse() (stop func()) {
 	c.pulse = pulse.Start()
 	return c.pulse.Stop
 }
 
-// settled completes the result of a burst. If the service could not restock, no buyer was sent, and the verdict
-// is failed.
+// settled completes the result of a burst. If the service could not restock before it, no buyer was sent, and
+// the verdict is Failed.
 func (c Config) settled(r Result, err error) (Result, error) {
 	if errors.As(err, new(*RestockError)) {
 		r = result(c.Strategy, nil, audit.Sums{Stocked: c.Stock})
@@ -114,9 +114,9 @@ func (c Config) restock(ctx context.Context) (took time.Duration, _ error) {
 	return time.Since(start), nil
 }
 
-// judged audits the product and compares it with the answers of its buyers. visits also contains
-// the answers to repeated requests, and shows the progress of the burst. overlap is the maximum number of
-// concurrent buys inside the shop.
+// judged audits the product and compares the audit with the answers of the buyers. `visits` also contains the
+// answers to repeated requests, and shows the progress of the burst. `overlap` is the maximum number of
+// purchases inside the shop at once.
 func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, restocked time.Duration, overlap int) (Result, error) {
 	if c.AwaitRepair != nil {
 		if err := c.AwaitRepair(ctx); err != nil {
@@ -154,7 +154,7 @@ func (c Config) judged(ctx context.Context, answers, visits []buyers.Answer, res
 	if struck {
 		r.interrupted(answers, len(after))
 	}
-	if !c.isKeyed { // repeated orders carry an earlier receipt, which RepeatedOrders compares
+	if !c.isKeyed { // a repeated order has an earlier receipt, which RepeatedOrders compares
 		receipts{c.Stock, c.Counts}.judge(&r, all, compared.Sales)
 	}
 	if !struck {

@@ -15,7 +15,7 @@ import (
 type Report struct {
 	Engine    string   `json:"engine"`           // "target" for a running service
 	Target    string   `json:"target,omitempty"` // address of the running service
-	Server    string   `json:"server,omitempty"` // product and version of the database, and its isolation level if that can differ
+	Server    string   `json:"server,omitempty"` // product and version of the database, and its isolation level if the database can run with several
 	Stock     int64    `json:"stock"`
 	Buyers    int      `json:"buyers"`
 	Processes int      `json:"processes"`
@@ -28,7 +28,7 @@ type Report struct {
 	Growth    []string `json:"growth,omitempty"`   // use of resources by the shop's processes in a long rush, as sentences
 	For       string   `json:"for,omitempty"`      // length of a long rush, for example 1h; "": one rush for each strategy
 
-	Unfinished string `json:"unfinished,omitempty"` // reason why results are missing; "" if all were run
+	Unfinished string `json:"unfinished,omitempty"` // why results are missing; "" if the rush is complete
 }
 
 // Table writes the report as text, in color or plain.
@@ -54,7 +54,7 @@ func (Report) columns() []string {
 	return []string{"leftover", "records", "oversold", "drift", "sold", "sold out", "busy", "errors", "p50", "p99", "purchases/s"}
 }
 
-// fields returns the numbers of a row, in the order of columns.
+// fields returns the numbers of a row, in the order of the table's columns.
 func (x Result) fields() (texts []string) {
 	for _, n := range []int64{x.Leftover, x.Records, x.Oversold, x.Drift, x.Sold, x.SoldOut, x.Busy, x.LockLost + x.Unknown + x.Failed} {
 		texts = append(texts, fmt.Sprint(n))
@@ -62,7 +62,7 @@ func (x Result) fields() (texts []string) {
 	return append(texts, latency(x.P50MS), latency(x.P99MS), fmt.Sprintf("%.0f", x.PerSecond))
 }
 
-// seen describes a result: the reason of the verdict, how often buyers came back, the first error.
+// seen describes a result: the reason of the verdict, how often buyers asked again, and the first error.
 func (x Result) seen() string {
 	text := x.Reason
 	switch {
@@ -84,7 +84,7 @@ func (x Result) seen() string {
 	return text
 }
 
-// breaks names the first three conditions that break the strategy.
+// breaks names the first three conditions under which the strategy breaks.
 func (x Result) breaks() string {
 	const shown = 3
 	text := strings.Join(x.BreaksUnder[:min(shown, len(x.BreaksUnder))], ", ")

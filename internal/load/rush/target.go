@@ -28,8 +28,8 @@ const reachTimeout = 10 * time.Second
 // restockTimeout is long because a restock may delete millions of records.
 const restockTimeout = 10 * time.Minute
 
-// Restock puts amount units on sale and deletes the product's records. The error is a
-// *RestockError if the service answers 500, and a *TimeoutError if it answers 503.
+// Restock deletes the product's records and puts `amount` units on sale. The error is a *RestockError if the
+// service answers 500, and a *TimeoutError if it answers 503.
 func (t Target) Restock(ctx context.Context, product string, amount int64) error {
 	body, err := json.Marshal(map[string]int64{"amount": amount})
 	if err != nil {
@@ -52,25 +52,24 @@ func (t Target) Restock(ctx context.Context, product string, amount int64) error
 	return err
 }
 
-// A RestockError reports that the service answered a restock with 500. The answer named no
-// unavailable server, so the service breaks its promise.
+// A RestockError means that the service answered a restock with 500, an error of its own: for an unavailable
+// server it would answer 503. So the service breaks its promise.
 type RestockError struct{ Err error }
 
 func (e *RestockError) Error() string { return "the service cannot restock: " + e.Err.Error() }
 
 func (e *RestockError) Unwrap() error { return e.Err }
 
-// A TimeoutError reports that a time limit ended before a rush: a server of the service did not
-// answer in time (503), or the lease or the wait of a lone buyer ended. On an idle machine, the
-// strategy may be the cause.
+// A TimeoutError means that a time limit ended before a rush: a server of the service did not answer in time
+// (503), or the lease or the wait of a lone buyer ended. On an idle machine, the strategy may be the cause.
 type TimeoutError struct{ Err error }
 
 func (e *TimeoutError) Error() string { return e.Err.Error() }
 
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// Audit implements Auditor. It reads the service's four counts and computes the sums itself,
-// since a broken service may also compute wrong sums.
+// Audit implements Auditor. It reads four counts from the service and computes the other numbers itself, since
+// a broken service may also compute wrong ones.
 func (t Target) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	path := "/audit?product=" + url.QueryEscape(product)
 	var counts struct {
@@ -96,8 +95,8 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	}.Computed(), nil
 }
 
-// Sales implements Auditor. It follows "next" with any page size. The error is a *TimeoutError if the
-// service answers 503.
+// Sales implements Auditor. It follows the member "next" from page to page, whatever the page size. The error
+// is a *TimeoutError if the service answers 503.
 func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	return t.sales(ctx, product, page)
 }
@@ -125,7 +124,7 @@ func (t Target) sales(ctx context.Context, product string, page int) (map[int64]
 		if err != nil {
 			return nil, err
 		}
-		if answer.Records == nil { // a service may answer an unknown route with 200
+		if answer.Records == nil { // reject such an answer, since a service may answer an unknown route with 200
 			return nil, errNoHistory
 		}
 		if err := json.Unmarshal(answer.Records, &records); err != nil {
@@ -144,16 +143,16 @@ func (t Target) sales(ctx context.Context, product string, page int) (map[int64]
 	}
 }
 
-// A TargetStrategy is one entry of a target's /strategies.
+// A TargetStrategy is one entry of the list that a service returns at /strategies.
 type TargetStrategy struct {
 	Name      string                     `json:"name"`
-	Available *bool                      `json:"available"` // nil counts as available
-	Reason    string                     `json:"reason"`    // why it is unavailable
+	Available *bool                      `json:"available"` // null counts as available
+	Reason    string                     `json:"reason"`    // why the strategy is unavailable
 	Promise   map[string]verdict.Verdict `json:"promise"`   // promised verdict by condition; may be empty
 }
 
-// Strategies returns the target's list of strategies, or nil if the target has no route /strategies. It returns
-// an error if the target does not answer.
+// Strategies returns the service's list of strategies, or nil if the service has no route /strategies. It
+// returns an error if the service does not answer.
 func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -163,7 +162,7 @@ func (t Target) Strategies(ctx context.Context) ([]TargetStrategy, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, nil // another kind of service, whose list the rush does not need
+		return nil, nil // the route belongs to another kind of service, and the rush does not need its list
 	}
 	return list, nil
 }

@@ -10,12 +10,12 @@ import (
 // Waves counts the waves of a long rush for one strategy. A wave is one burst.
 type Waves struct {
 	All          int `json:"all"`
-	Broke        int `json:"broke"` // a break was seen, promised or not
+	Broke        int `json:"broke"` // number of waves with a break, promised or not
 	Inconclusive int `json:"inconclusive"`
 }
 
-// AddWave adds a wave of a long rush, with its name, to the row of its strategy. The row contains the sums of
-// the counts, the longest times, and the verdict of the worst wave.
+// AddWave adds a wave of a long rush, with its name, to the row of its strategy. The row has the sums of the
+// counts, the longest times, and the verdict of the worst wave.
 func (r *Report) AddWave(name string, wave Result) {
 	wave.Reason = name + ": " + wave.Reason
 	wave.Waves = &Waves{All: 1}
@@ -60,7 +60,7 @@ func (x *Result) plus(wave Result) {
 	}
 }
 
-// selling returns the time from the start to the last sale in seconds, summed over all waves of the row.
+// selling returns the seconds from the start to the last sale, as a sum over all waves of the row.
 func (x Result) selling() float64 {
 	if x.PerSecond == 0 {
 		return 0
@@ -68,8 +68,7 @@ func (x Result) selling() float64 {
 	return float64(x.Sold) / x.PerSecond
 }
 
-// weight orders the waves of a row: a broken promise weighs most, then another break, then a wave that
-// proved nothing.
+// weight says how bad a wave is: a broken promise weighs most, then another break, then a wave that proved nothing.
 func (x Result) weight() int {
 	switch {
 	case x.BreaksPromise():
@@ -87,7 +86,7 @@ func (x Result) BreaksPromise() bool {
 	return x.Verdict.IsBreak() && x.Promise != "" && !x.Promise.Keeps(x.Verdict)
 }
 
-// String returns the counts in one line.
+// String returns the counts as one line of text.
 func (w Waves) String() string {
 	text := fmt.Sprintf("%d of %d waves hold", w.All-w.Broke-w.Inconclusive, w.All)
 	if w.Broke > 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/chart"
 )
 
-// picture draws a figure. The x axis shows the number of clients in powers of two; each strategy has a line.
+// picture draws one figure of a sweep. The x axis shows the number of clients in powers of two; each strategy
+// has a line.
 func (r Result) picture(m figure) template.HTML {
 	if len(r.Points) == 0 {
 		return ""

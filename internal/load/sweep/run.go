@@ -20,10 +20,10 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// Config configures a sweep.
+// Config configures a sweep, a measurement of strategies with rising numbers of clients.
 type Config struct {
 	Strategies func(*engine.Engine) []string // names of the strategies to measure on an engine
-	Clients    []int                         // rising
+	Clients    []int                         // numbers of clients, rising
 	Processes  int
 	Shops      web.Config
 	Rounds     int
@@ -31,7 +31,7 @@ type Config struct {
 	Progress   func(format string, args ...any) // called before each round
 }
 
-// Run measures every strategy once per round, so that a slow phase of the machine affects all of them.
+// Run measures every strategy once in each round, so that a slow phase of the machine affects all of them.
 func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error) {
 	r := &Result{Cores: runtime.NumCPU(), Processes: c.Processes, Round: c.Round, Clients: c.Clients, Started: time.Now()}
 	e, err := engine.Open(ctx, on)
@@ -56,7 +56,7 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 		return nil, err
 	}
 	r.Server, r.Database = e.Server, e.Database
-	rounds := make([][]measure.Round, len(strategies)*len(c.Clients)) // grouped by strategy
+	rounds := make([][]measure.Round, len(strategies)*len(c.Clients)) // rounds of each strategy and number of clients, grouped by strategy
 	for round := range c.Rounds {
 		for s, name := range strategies {
 			if err := restock(ctx, e); err != nil {
@@ -100,8 +100,8 @@ func (c Config) Run(ctx context.Context, on engine.Config) (_ *Result, err error
 }
 
 // restock prepares the servers for the next strategy, with a stock that never sells out. It deletes all locks,
-// since one without a TTL may still be held. It resets the product's fence, since the next strategy may start
-// with a lower fencing token.
+// since a lock without a TTL may still be held. It resets the product's fence, the highest fencing token that
+// was used, since the next strategy may start with a lower one.
 func restock(ctx context.Context, e *engine.Engine) error {
 	for _, locks := range append([]redis.UniversalClient{e.Redis}, e.Redlock...) {
 		if err := locks.FlushDB(ctx).Err(); err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/load/measure"
 )
 
-// A Section describes the critical section of a strategy with a lease, including the release of the lock. It
-// covers all numbers of clients in the last 10 minutes. If there are several processes, each figure is that of
-// the slowest one.
+// A Section describes the critical section of a strategy with a lease, including the release of the lock. It covers
+// the last 10 minutes, with all numbers of clients. With several processes, each figure is that of the slowest one.
 //
 // One of the articles in docs/reference/articles.md advises a lease of three to five times the mean duration
 // of the section ("set the lock's timeout correctly"). A section that outlasts its lease can oversell, so this
@@ -31,7 +30,7 @@ func sectionOf(ctx context.Context, urls []string, strategy string) (Section, er
 		text := measure.Metrics(ctx, url)
 		for quantile, figure := range map[string]*float64{"0.5": &s.P50MS, "0.99": &s.P99MS, "0.999": &s.P999MS} {
 			seconds := measure.Metric(text, fmt.Sprintf("shop_section_seconds{strategy=%q,quantile=%q}", strategy, quantile))
-			if ms := math.Round(seconds*1e6) / 1e3; ms > *figure { // NaN: no sale in the last 10 minutes
+			if ms := math.Round(seconds*1e6) / 1e3; ms > *figure { // false for NaN, which means that there was no sale in the last 10 minutes
 				*figure = ms
 			}
 		}

@@ -21,11 +21,11 @@ import (
 // A Result is one sweep of strategies and numbers of clients.
 type Result struct {
 	Server    string        `json:"server"`
-	Database  string        `json:"-"` // name in the promises of the catalogue
+	Database  string        `json:"-"` // name of the database in the catalogue of strategies
 	Cores     int           `json:"cores"`
 	Processes int           `json:"processes"` // processes of the shop
-	Round     time.Duration `json:"round_ns"`  // length of a round with its warm-up
-	Clients   []int         `json:"clients"`   // rising
+	Round     time.Duration `json:"round_ns"`  // length of one round, warm-up included
+	Clients   []int         `json:"clients"`   // numbers of clients, rising
 	Points    []Point       `json:"points"`    // grouped by strategy, clients rising
 	Sections  []Section     `json:"sections,omitempty"`
 	Others    float64       `json:"others"` // average number of processors that other programs used
@@ -36,12 +36,12 @@ type Result struct {
 	Took    time.Duration `json:"took_ns"`
 }
 
-// A Point is one strategy with one number of clients. Each client asks again when it is answered.
+// A Point is the result of one strategy with one number of clients. Each client asks again when it is answered.
 type Point struct {
 	Strategy  string    `json:"strategy"`
 	Clients   int       `json:"clients"`
 	PerSecond float64   `json:"per_second"` // sales per second, the median of Rounds
-	P50MS     float64   `json:"p50_ms"`     // waits of the served buyers, medians of the rounds
+	P50MS     float64   `json:"p50_ms"`     // p50 and p99 of the served buyers' waits, each the median over the rounds
 	P99MS     float64   `json:"p99_ms"`
 	Refused   float64   `json:"refused"`            // share of answers without a sale, 0 to 1
 	FirstNo   string    `json:"first_no,omitempty"` // the first answer without a sale
@@ -65,7 +65,7 @@ func Of(strategy string, clients int, rounds []measure.Round) Point {
 	return p
 }
 
-// A figure is one number of a point and its presentation.
+// A figure is one number of each point, and how it is shown.
 type figure struct {
 	title string
 	unit  string
@@ -111,7 +111,7 @@ func (r Result) of(strategy string) (points []Point) {
 	return points
 }
 
-// Lead describes the measurement, without a full stop.
+// Lead describes the measurement in one sentence without its full stop.
 func (r Result) Lead() string {
 	shops := "one shop process"
 	if r.Processes > 1 {
@@ -124,7 +124,7 @@ func (r Result) Lead() string {
 	return fmt.Sprintf("%s, %s, %d processors that servers, shop and clients share; medians of %d rounds of %s", r.Server, shops, r.Cores, rounds, r.Round)
 }
 
-// Notes returns further remarks.
+// Notes returns further remarks on the measurement.
 func (r Result) Notes() (notes []string) {
 	const quiet = 0.2
 	if r.Others > quiet {
@@ -192,7 +192,7 @@ func (r Result) Document() report.Document {
 	return d
 }
 
-// tables returns a table of each figure, and one of the critical sections if they were measured.
+// tables returns a table for each figure, and one of the critical sections if they were measured.
 func (r Result) tables() (all []report.Table) {
 	for _, m := range r.shown() {
 		all = append(all, r.table(m))

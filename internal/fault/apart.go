@@ -16,10 +16,10 @@ import (
 // product in shop A, just before its COMMIT. This buyer, the holder, keeps its lock and its rows. Meanwhile
 // each shop must sell a unit of the other product. Both products must have stock, and t.Log must be new.
 //
-// Apart does not judge speed. If a buyer of the other product gets no unit, or gets it only after half of the
-// holder's lease, Apart lets the holder finish and sends each shop another buyer. If these later buyers need
-// at most a quarter of the first buyer's time, the holder blocked the first buyer, and facts.Stalled says so.
-// Otherwise facts.Missed gives the reason.
+// Apart does not judge speed. It acts if a buyer of the other product gets no unit, or gets it only after half
+// of the holder's lease. Then Apart lets the holder finish and sends each shop another buyer. If these later
+// buyers need at most a quarter of the first buyer's time, the holder blocked the first buyer, and
+// facts.Stalled says so. Otherwise facts.Missed gives the reason.
 func (t *Testbed) Apart(ctx context.Context, other string) (facts Facts, err error) {
 	t.buyers = newClients(t)
 	defer t.buyers.close()

@@ -9,9 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// clientClock sets the clock of shop B ahead by more than a lease, while a buyer of shop A is stopped at its
-// COMMIT and holds the lock. If clients compute when a lock ends, shop B considers the lock expired. The
-// clocks of the servers stay right.
+// clientClock sets the clock of shop B ahead by more than a lease. Meanwhile a buyer of shop A, the holder,
+// has the lock and is stopped at its COMMIT. If clients compute when a lock ends, shop B considers the lock
+// expired. The clocks of the servers stay right.
 //
 // Source: Redis documentation, SETNX, "Handling deadlocks": the clients' clocks must agree.
 func clientClock() Fault {

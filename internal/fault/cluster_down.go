@@ -14,10 +14,10 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// clusterDown kills all primaries of a Redis cluster except the node with the holder's lock. (The holder is
-// the buyer that the fault stops.) Without a majority no replica can be elected, and the remaining node
-// refuses every command with CLUSTERDOWN. The shop must answer buyers in bounded time, and serve them after
-// the outage. The holder finishes during the outage, when it cannot release its lock.
+// clusterDown kills all primaries of a Redis cluster except the node with the holder's lock. The holder is the
+// buyer that the fault stops. Without a majority no replica can be elected, and the remaining node refuses
+// every command with CLUSTERDOWN. The shop must answer buyers in bounded time, and serve them after the
+// outage. The holder finishes during the outage, when it cannot release its lock.
 func clusterDown() Fault {
 	return Fault{
 		Name: "cluster-down", About: "a majority of the primaries of the Redis cluster goes down (CLUSTERDOWN)", OnRedis: topology.Cluster,
@@ -73,8 +73,8 @@ func (r *redisNode) refusing(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// bounded proves that the shop answered buyers in time while Redis was down: it sold no unit, and each answer
-// came within a buyer's maximum wait plus answerMargin/2.
+// bounded proves that the shop answered buyers in time while Redis was down. It must have sold no unit, and
+// each answer must have come within a buyer's maximum wait plus answerMargin/2.
 func bounded(refused []buyers.Answer, wait time.Duration) (proof string, _ error) {
 	slowest := time.Duration(0)
 	for _, a := range refused {

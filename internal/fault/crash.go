@@ -10,8 +10,8 @@ import (
 )
 
 // crash kills a shop process with SIGKILL while one of its buyers, the holder, is stopped before COMMIT. The
-// holder has its lock and an open transaction, so a lock without a TTL is never released. In a running rush a
-// new process starts at once, as under a supervisor.
+// holder has its lock and an open transaction, so a lock without a TTL is never released. In a running rush (a
+// burst of many buyers) a new process starts at once, as under a supervisor.
 func crash() Fault {
 	return Fault{
 		Name: "crash", About: "the holder's process is killed (SIGKILL) between taking the lock and writing", Stock: stock,

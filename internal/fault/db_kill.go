@@ -9,8 +9,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 )
 
-// enoughInRush is the number of sales that a running rush must have acknowledged before the kill.
-// With fewer, a lost sale might go unnoticed.
+// enoughInRush is the number of sales that a running rush, a burst of buyers, must have acknowledged before
+// the kill. With fewer, a lost sale might go unnoticed.
 const enoughInRush = 10
 
 // dbKill kills the database with SIGKILL while buyers buy, and restarts it with its data. No acknowledged sale

@@ -7,9 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// dbNodeKill kills the node of shop A under load, lets the others go on without it, and restarts
-// it. Then it kills the node again while a buyer is inside its COMMIT there. Afterwards every node
-// must have every acknowledged sale.
+// dbNodeKill kills the node of shop A under load, lets the others go on without it, and restarts it. Then it kills
+// the node again while a buyer is inside its COMMIT there. Afterwards every node must have every acknowledged sale.
 func dbNodeKill() Fault {
 	return Fault{
 		Name: "db-node-kill", About: "a Galera node is killed under load and returns later", On: dialect.Galera, Stock: 160,

@@ -73,8 +73,8 @@ type Fault struct {
 	Lacks func(e *engine.Engine) string
 }
 
-// All lists the faults in display order. `make generate` writes their names to internal/judge/promise. A
-// promise of the catalogue there names the faults under which a strategy holds (TestConditions).
+// All lists the faults in display order. `make generate` writes their names to internal/judge/promise: the
+// catalogue of strategies promises what happens under each of them (TestConditions).
 func All() []Fault {
 	return []Fault{
 		crash(),

@@ -32,19 +32,18 @@ type Field interface {
 
 	// injected records in the history what the fault has done.
 	injected(what string, args ...any)
-	// afterwards schedules repair for the end of the injection. The last scheduled repair runs
-	// first.
+	// afterwards schedules repair for the end of the injection. The last scheduled repair runs first.
 	afterwards(repair func(ctx context.Context) error)
 }
 
-// A Setting describes the field to a fault.
+// A Setting contains the facts about a Field that a fault needs.
 type Setting struct {
 	Times
 	Product string
 	Write   failpoint.Point // the last failpoint before a write of the stopped buyer becomes visible
 	Down    time.Duration   // time from the end of a process to the start of its successor
 
-	InRush bool // the field is a running rush, not a cell
+	InRush bool // the field is a RunningRush, not a Testbed
 }
 
 // A Process is a shop process that a fault can kill and stop.

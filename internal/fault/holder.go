@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/history"
 )
 
-// holder is the purchaser that a fault stops in a cell. It buys at shop A.
+// holder is the purchaser that a fault stops when it acts on two shops of its own. It buys at shop A.
 const holder = "holder"
 
 var errNoHolder = errors.New("the holder did not reach its write")

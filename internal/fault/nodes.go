@@ -11,7 +11,7 @@ import (
 // minority is the largest number of nodes that may fail.
 func minority(all int) int { return (all - 1) / 2 }
 
-// A grant is a lock on several nodes.
+// A grant is a lock on several independent Redis nodes (Redlock).
 type grant struct {
 	nodes []*redisNode // the nodes with the lock
 	all   int

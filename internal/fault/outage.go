@@ -16,8 +16,7 @@ const (
 	// enough is the number of sales that must be acknowledged before an outage. With fewer, a lost
 	// sale might go unnoticed.
 	enough = 20
-	// loaders is the number of buyers that buy repeatedly, so that some are under way when the
-	// outage begins.
+	// loaders is the number of buyers that buy repeatedly, so that some are under way when the outage begins.
 	loaders = 8
 )
 
@@ -163,8 +162,8 @@ func (l *load) awaitSold(ctx context.Context, n int64) {
 	await(time.Second, func() bool { return l.inside.Load() >= loaders/2 })
 }
 
-// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms: some
-// strategies refuse no buyer then, but make the buyers wait for the server.
+// awaitRefused waits until buyers are refused because of the dead server, but no longer than 500 ms. Some
+// strategies do not refuse a buyer then, but make it wait for the server.
 func (l *load) awaitRefused(ctx context.Context) {
 	for deadline := time.Now().Add(500 * time.Millisecond); l.refused.Load() < loaders && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(time.Millisecond)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// pause stops the holder's whole process (SIGSTOP), its watchdog included, for longer than the holder's lease.
-// Then the process continues. The holder is at its COMMIT, where nothing checks a lease before the database
-// writes. A process that is stopped earlier may notice in time that it lost the lock.
+// pause stops the whole process of the lock holder (SIGSTOP), its watchdog included, for longer than the
+// holder's lease. Then the process continues. The holder is at its COMMIT, where nothing checks a lease before
+// the database writes. A process that is stopped earlier may notice in time that it lost the lock.
 func pause() Fault {
 	return Fault{
 		Name: "pause", About: "the holder's process is stopped (SIGSTOP) for longer than its lease, then resumes", Stock: stock,

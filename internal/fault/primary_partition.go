@@ -11,12 +11,12 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// primaryPartition cuts off the Redis primary together with the holder's shop. The sentinels and the replicas
-// do not reach the primary, and the shop reaches no other server. The replicas already have the holder's lock.
-// One of them is elected and lets the lock expire, while the shop renews the lock at the old primary. The
-// command WAIT cannot prevent that, since replication with WAIT is not a consensus protocol.
+// primaryPartition cuts off the Redis primary together with the shop of the lock holder. The sentinels and the
+// replicas do not reach the primary, and the shop reaches no other server. The replicas already have the
+// holder's lock. One of them is elected and lets the lock expire, while the shop renews the lock at the old
+// primary. The command WAIT cannot prevent that, since replication with WAIT is not a consensus protocol.
 //
-// In a Redis cluster, the cut-off primary refuses writes once it hears from no majority.
+// In a Redis cluster, the cut-off primary refuses writes once it no longer hears from a majority.
 func primaryPartition() Fault {
 	return Fault{
 		Name: "primary-partition", About: "the Redis primary and the holder's shop are cut off together; a replica with the lock becomes primary",

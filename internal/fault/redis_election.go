@@ -119,8 +119,8 @@ func electionAfter(ctx context.Context, t *Testbed, primary *redisNode, what str
 	return elected, nil
 }
 
-// hadAll proves that a lock which waits for replicas survived a failover: without a replica the lock was not
-// granted, and the elected replica has its keys.
+// hadAll proves that a lock survived a failover because it waits for replicas. Without a replica the lock was
+// not granted, and the elected replica has its keys.
 func hadAll(written, copied map[string]string) (proof string, _ error) {
 	if n := lacking(written, copied); n > 0 || len(written) == 0 {
 		return "", missed("the elected replica lacked %d of the product's %d keys", n, len(written))

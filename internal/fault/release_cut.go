@@ -100,7 +100,7 @@ func answerLost(ctx context.Context, t *Testbed, links testbed.Links) (stood tim
 	return stood, nil
 }
 
-// linked puts links between the shops and the database if the strategy needs no lock server.
+// linked puts links (proxies) between the shops and the database if the strategy needs no lock server.
 func linked(ctx context.Context, t *Testbed) error {
 	if len(t.A.Links) > 0 {
 		return nil

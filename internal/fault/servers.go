@@ -37,7 +37,7 @@ type sqlServer struct {
 	wait    time.Duration  // maximum wait of this process's own buyers
 	pooling pooling
 	commits *testbed.CommitProxy // nil until a fault needs it
-	front   []string             // host:port that the shops' links lead to instead of db; see the function behind
+	front   []string             // addresses (host:port) to which the shops' proxies lead instead of the database; the function behind sets them
 }
 
 // redisServers contains the Redis servers of the shops and knows which is primary.

@@ -28,7 +28,7 @@ func OwnShop(times Times) *exec.Cmd {
 type CellShop struct {
 	*testbed.ShopProcess
 	number   int           // process index: A is 0, B is 1
-	database testbed.Links // nil if the shop connects to the database directly; see the function behind
+	database testbed.Links // proxies to the database; nil if the shop connects to it directly
 
 	mu  sync.Mutex
 	log *history.Log // history of the current injection; nil between injections

@@ -94,8 +94,7 @@ type migration struct {
 	numbers       []int64 // slot numbers
 }
 
-// newMigration prepares the move of the keys' slots to the first other primary. The caller must
-// close it.
+// newMigration prepares the move of the keys' slots to the first other primary. The caller must close it.
 func newMigration(ctx context.Context, g *redisGroup, from *redisNode, keys map[string]string) (*migration, error) {
 	all, err := g.primaries(ctx)
 	if err != nil {

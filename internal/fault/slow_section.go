@@ -19,9 +19,9 @@ func slowSection() Fault {
 	}
 }
 
-// outlastLease also stops a second buyer, for less than that buyer's lease. Meanwhile the holder releases the
-// lock, and a third buyer tries to get it. A faulty release that does not check the lock's owner frees the
-// second buyer's lock and lets the third buyer in.
+// outlastLease is the fault with two more buyers. It stops the second buyer for less than that buyer's lease.
+// Meanwhile the holder releases the lock, and a third buyer tries to get it. A faulty release that does not
+// check the lock's owner frees the second buyer's lock and lets the third buyer in.
 func outlastLease(ctx context.Context, t *Testbed) (string, error) {
 	if _, err := t.hold(ctx, failpoint.Read); err != nil {
 		return "", err

@@ -7,8 +7,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// A Standby is a replica of the engine's Redis. In a running rush, the fault redis-failover promotes it. It
-// starts when it is needed.
+// A Standby is a replica of the engine's Redis. In a running rush (a burst of buyers) the fault redis-failover
+// promotes this replica. It starts when it is needed.
 type Standby struct{ redisServers }
 
 // NewStandby returns a standby of the engine's Redis, and does not start it yet.

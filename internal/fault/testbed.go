@@ -106,7 +106,7 @@ func (f *Facts) injected(err error, starved string) error {
 	return nil
 }
 
-// open restocks the product and lets a buyer of each shop buy one unit, so that caches and counters are filled
+// open restocks the product and lets a buyer of each shop buy one unit. So caches and counters are filled
 // before the fault stops a buyer.
 func open(ctx context.Context, t *Testbed) error {
 	shelf := rush.Target{BaseURL: t.A.URL()}

@@ -35,8 +35,8 @@ func (t Times) TimesOf(f Fault, localRedis string) Times {
 	return t
 }
 
-// RushTimes are the times of shops in a rush, the defaults of the shop: the lease is far longer than a
-// critical section.
+// RushTimes are the times of shops in a rush (burst of buyers), the defaults of a shop. The lease is far
+// longer than a critical section.
 func RushTimes() Times {
 	s := lockstrategy.DefaultSettings()
 	return Times{Wait: s.Wait, Lease: s.LeaseTTL}

@@ -144,9 +144,8 @@ func reply(from io.Reader) ([]byte, error) {
 	return body, err
 }
 
-// sessionPassword returns the password that a server gives a session: 16 bytes of java.util.Random, whose seed
-// is the session combined with a constant that is the same in every ZooKeeper (ZooKeeperServer.generatePasswd,
-// 3.4 to 3.9).
+// sessionPassword returns the password that a server gives a session. The password is 16 bytes of java.util.Random.
+// Their seed is the session combined with a constant of ZooKeeper (ZooKeeperServer.generatePasswd, 3.4 to 3.9).
 func sessionPassword(session int64) []byte {
 	const superSecret, multiplier, mask = 0xB3415C00, 0x5DEECE66D, 1<<48 - 1
 	seed := (uint64(session^superSecret) ^ multiplier) & mask

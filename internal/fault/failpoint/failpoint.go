@@ -2,8 +2,7 @@
 // its write yet. The package does nothing unless `shop serve` is started with the hidden flag --failpoints, as
 // `shop verify` starts its child processes.
 //
-// The failpoints are in the database driver and in the observer of lock events. Strategies do not
-// know of them:
+// The failpoints are in the database driver and in the observer of lock events. Strategies do not know of them:
 //
 //	strategy -> gorm -> database/sql -> Conn (here) -> MySQL or SQLite
 //
@@ -14,8 +13,7 @@
 //   - a counter in Redis (`redis-decr`): before the INSERT of the record, or before the COMMIT;
 //   - an order that another goroutine writes (`redis-lua`): when the strategy has accepted the order.
 //
-// The protocol is line-based. The parent process sends commands to one pipe and reads events from
-// the other.
+// The protocol is line-based. The parent process sends commands to one pipe and reads events from the other.
 //
 //	in:  hold PURCHASER POINT | go PURCHASER, where PURCHASER * is the first buyer that reaches the point
 //	     clock OFFSET, such as 3s: moves the clock of the strategies | pool: asks for the maximum of connections
@@ -41,9 +39,8 @@ type Point string
 
 // The points.
 const (
-	// Read is after the read of the product's row or before the INSERT of the record, whichever
-	// comes first. The buyer has decided but has not written. On SQLite it is where the transaction
-	// that writes begins.
+	// Read is after the read of the product's row or before the INSERT of the record, whichever comes first.
+	// The buyer has decided but has not written. On SQLite it is where the transaction that writes begins.
 	Read Point = "read"
 	// Commit is inside the driver, when COMMIT is about to be sent. After this point the shop checks neither a
 	// context nor the clock, so neither a lease nor its watchdog can stop the COMMIT.

@@ -41,8 +41,8 @@ const anyPort = "127.0.0.1:0"
 
 // StartShop starts a process of a group and returns when it serves. `command` returns its command line, which
 // must serve at addr. The environment contains the URLs of the servers, since other users can read a command
-// line and URLs contain passwords. If `record` is not nil, the process accepts the commands of Tell, and
-// StartShop passes each further line of its output to `record`, in another goroutine.
+// line and URLs contain passwords. If `record` is not nil, the process accepts the commands of Tell. StartShop
+// then passes each further line of its output to `record`, in another goroutine.
 func StartShop(ctx context.Context, g *localserver.Group, servers engine.Config, command func(addr string) *exec.Cmd, record func(line []byte)) (*ShopProcess, error) {
 	s := &ShopProcess{group: g, servers: servers, command: command, record: record}
 	if err := s.Start(ctx); err != nil {

@@ -39,8 +39,7 @@ func DatabaseServers() []DatabaseServer {
 	}
 }
 
-// DatabaseNamed returns a server by name. "" is the default: MariaDB, or MySQL if only that is
-// installed.
+// DatabaseNamed returns a server by name. "" is the default: MariaDB, or MySQL if only that is installed.
 func DatabaseNamed(name string) (DatabaseServer, error) {
 	if name == "" {
 		return DatabaseServer{"", dialect.MySQL, started(StartMySQL)}, nil

@@ -59,9 +59,8 @@ func (c *Galera) URL() string {
 // Nodes returns the nodes, in the order of the URL.
 func (c *Galera) Nodes() []*GaleraNode { return c.nodes }
 
-// Bootstrap restarts the cluster after all its nodes were killed. It starts the most advanced node
-// first, and the others join it (MariaDB documentation, "Getting Started with MariaDB Galera Cluster",
-// Restarting the Cluster).
+// Bootstrap restarts the cluster after all its nodes were killed. It starts the most advanced node first, and the
+// others join it (MariaDB documentation, "Getting Started with MariaDB Galera Cluster", Restarting the Cluster).
 func (c *Galera) Bootstrap() error {
 	first, most := 0, position{seqno: -1}
 	for i, n := range c.nodes {

@@ -29,8 +29,7 @@ import (
 	"time"
 )
 
-// ErrMissing reports that a server's program is not installed. The text of the error says how to
-// install it.
+// ErrMissing reports that a server's program is not installed. The text of the error says how to install it.
 var ErrMissing = errors.New("program not found")
 
 // Listening begins the line on stdout in which a shop reports its address.
@@ -47,10 +46,10 @@ type Group struct {
 	reservedPorts []net.PacketConn // sockets that reserve the group's ports; see freePort
 }
 
-// janitorScript reads until end of file which process groups have started and ended. Then it kills the groups that
-// have not ended; the id of an ended group may belong to another process by now. $0 is the folder. A dying server
-// may still write to the folder, so the script tries to remove it for 10 s. PostgreSQL's file postmaster.pid names
-// shared memory, which the script removes.
+// janitorScript reads until end of file which process groups have started and ended. Then it kills the groups
+// that have not ended. It spares the others, since their ids may belong to other processes by now. $0 is the
+// folder. A dying server may still write to the folder, so the script tries to remove it for 10 s.
+// PostgreSQL's file postmaster.pid names shared memory, which the script removes.
 const janitorScript = `
 groups=' '
 while read -r event group; do

@@ -166,9 +166,8 @@ func initialize(g *Group, server string, in folder) error {
 	return nil
 }
 
-// commonArgs returns the arguments of every server. --no-defaults must come first. A server refuses to
-// run as root without --user. At its start MariaDB deletes all temporary tables in tmpdir, so tmpdir
-// must not be shared.
+// commonArgs returns the arguments of every server. --no-defaults must come first. A server refuses to run as root
+// without --user. At its start MariaDB deletes all temporary tables in tmpdir, so tmpdir must not be shared.
 func commonArgs(in folder) []string {
 	args := []string{"--no-defaults", "--datadir=" + in.file("data"), "--tmpdir=" + in.file("tmp")}
 	if os.Geteuid() == 0 {

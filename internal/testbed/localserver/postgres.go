@@ -18,8 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Postgres is a running PostgreSQL with an empty database "shop". After a kill and a restart it still
-// has its data.
+// Postgres is a running PostgreSQL with an empty database "shop". After a kill and a restart it still has its data.
 type Postgres struct {
 	Server
 	bin      string // folder of its programs

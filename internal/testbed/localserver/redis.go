@@ -66,9 +66,8 @@ func startRedisOn(g *Group, env []string, config string, settings func(port int)
 	})
 }
 
-// ping asks for the process id, since another server may answer on this port. It uses inline commands, so
-// that this package needs no client. A server that still reads its append-only file answers, but accepts
-// no commands.
+// ping asks for the process id, since another server may answer on this port. It uses inline commands, so that this
+// package needs no client. A server that still reads its append-only file answers, but accepts no commands.
 func (r *Redis) ping() error {
 	conn, err := net.DialTimeout("tcp", r.Addr, time.Second)
 	if err != nil {

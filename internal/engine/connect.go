@@ -36,8 +36,7 @@ func connect(ctx context.Context, e *Engine) error {
 	return connectCoordination(e)
 }
 
-// ping asks every server once, so that a wrong address fails at the start and not at the first
-// buyer.
+// ping asks every server once, so that a wrong address fails at the start and not at the first buyer.
 func ping(ctx context.Context, e *Engine) error {
 	for server, err := range e.Check(ctx) {
 		return fmt.Errorf("the %s does not answer; check that it runs and that its address is right: %w", server, err)

@@ -29,7 +29,7 @@ func startEmbedded(e *Engine) error {
 	var nodes []*miniredis.Miniredis
 	count := 1
 	if needs := e.URLs.Needs; needs == nil || slices.Contains(needs, "redlock") {
-		count += RedlockNodes // only if needed: the explorer (`shop explore`) reads the stacks of all goroutines at each step
+		count += RedlockNodes // only if needed: the explorer reads the stacks of all goroutines at each step, and nodes have goroutines
 	}
 	for range count {
 		node, err := startNode()

@@ -92,8 +92,7 @@ func Flags(name, localDB, localRedis string) string {
 	return flags
 }
 
-// Restartable is a server that can be killed and restarted. Redis comes back empty, others with their
-// data.
+// Restartable is a server that can be killed and restarted. Redis comes back empty, others with their data.
 type Restartable interface {
 	Address() string // host:port
 	Kill() error
@@ -294,7 +293,7 @@ func inTime(question func(context.Context) error) func(context.Context) error {
 }
 
 // pingRedlock returns nil if a majority of the nodes answers. It waits for all nodes until ctx ends, even
-// after a majority: the caller may then add a hook to a client, which must not happen during a ping.
+// after a majority has answered. So no ping is under way when the caller then adds a hook to a client.
 func (e *Engine) pingRedlock(ctx context.Context) error {
 	answers := make(chan error, len(e.Redlock))
 	for _, node := range e.Redlock {

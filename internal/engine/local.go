@@ -12,8 +12,7 @@ import (
 // LockServerNeeds lists the kinds of lock server that strategies may need.
 func LockServerNeeds() []string { return []string{"redis", "redlock", "zookeeper", "etcd"} }
 
-// startLocal starts the servers in parallel, since the database needs a second or two to create its
-// files.
+// startLocal starts the servers in parallel, since the database needs a second or two to create its files.
 func startLocal(e *Engine) error {
 	server, err := localserver.DatabaseNamed(e.URLs.LocalDB)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // A pooler such as PgBouncer, in transaction mode, may give each transaction another connection to the server.
-// So the shop cannot rely on the state of a connection: a prepared statement may be missing or exist twice, a
-// setting may belong to another client, and a session lock may never be released.
+// So the shop cannot rely on the state of a connection. A prepared statement may be missing or exist twice,
+// and a setting may belong to another client. A session lock may never be released.
 
 // pooled reports whether the connection goes through a pooler. It does if the process that executes statements
 // is not the one that opened the connection.

@@ -28,8 +28,7 @@ func isPostgres(ctx context.Context, address string) bool {
 	return len(answer) == 1 && (answer[0] == 'S' || answer[0] == 'N')
 }
 
-// exchange sends bytes and returns the first n bytes of the answer, or fewer if the server sends
-// fewer in time.
+// exchange sends bytes and returns the first n bytes of the answer, or fewer if the server sends fewer in time.
 func exchange(ctx context.Context, address string, say []byte, n int) []byte {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), greetingTimeout)
 	defer cancel()

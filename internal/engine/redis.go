@@ -81,8 +81,7 @@ func primaryOf(ctx context.Context, client *redis.Client) string {
 	return fmt.Sprintf("%v:%v", role[1], role[2])
 }
 
-// redisMode returns the mode that a server reports: standalone, sentinel or cluster; "" if it does
-// not answer.
+// redisMode returns the mode that a server reports: standalone, sentinel or cluster; "" if it does not answer.
 func redisMode(ctx context.Context, client *redis.Client) string {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

@@ -12,8 +12,8 @@ type dialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // answered returns a variant of the dial function. On its connections, the client waits at least answerTime
 // for an answer, even if the deadline of the command is earlier.
 //
-// A buyer's wait may end while its command is under way to a healthy server. If the client did not read the
-// answer, a key could be set without a holder, and the product would stay locked for the rest of the TTL.
+// A buyer's wait may end while its command is under way to a healthy server. The client must still read the answer.
+// Otherwise a key could be set without a holder, and the product would stay locked for the rest of the TTL.
 func (dial dialFunc) answered(answerTime time.Duration) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		inner, err := dial(ctx, network, address)

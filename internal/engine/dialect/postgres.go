@@ -29,9 +29,8 @@ func postgres() Dialect {
 		TakesWrites: "SELECT current_setting('transaction_read_only') = 'off'",
 		OpenTransactions: `SELECT format('connection %s has been idle for %s s in a transaction; its last statement: %s', pid, extract(epoch FROM now() - state_change)::int, query)
 			FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
-		// The query counts the waits of this database only. A session that waits for a row waits for the end
-		// of the transaction that has written the row (`transactionid`), or behind another session in the
-		// row's queue (`tuple`).
+		// The query counts the waits of this database only. A session waits for the transaction that has
+		// written the row (`transactionid`), or behind another session in the row's queue (`tuple`).
 		RowWaits: `SELECT count(*) AS value FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple') AND cardinality(pg_blocking_pids(pid)) > 0`,
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgresKind classifies an error of PostgreSQL. The codes are listed in the PostgreSQL 15 manual,
-// appendix A.
+// postgresKind classifies an error of PostgreSQL. The codes are listed in the PostgreSQL 15 manual, appendix A.
 func postgresKind(err error) (kind Kind, said bool) {
 	if errors.Is(err, pgx.ErrTxCommitRollback) { // the transaction had failed, so the server answered COMMIT with ROLLBACK
 		return Other, true

@@ -7,8 +7,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// sqliteKind classifies an error of SQLite. The codes are listed at
-// https://www.sqlite.org/rescode.html.
+// sqliteKind classifies an error of SQLite. The codes are listed at https://www.sqlite.org/rescode.html.
 func sqliteKind(err error) (kind Kind, said bool) {
 	var lite *sqlite.Error
 	if !errors.As(err, &lite) {

@@ -2,9 +2,9 @@
 //
 //	go run ./internal/engine/enginetest/testservers go test ./...
 //
-// A set is a MariaDB, a PostgreSQL, a Redis and the nodes of Redlock. Each test binary needs a set for itself:
-// the explorer reads how many statements wait for a row, and MariaDB counts them over all of its databases.
-// There are as many sets as go test runs binaries at the same time.
+// A set is a MariaDB, a PostgreSQL, a Redis and the nodes of Redlock. Each test binary needs a set for itself.
+// The reason: MariaDB counts the statements that wait for a row over all of its databases, and tests read that
+// number. There are as many sets as go test runs binaries at the same time.
 //
 //	testservers --- go test -p 2 --- explore.test      lockstrategy.test
 //	    |                                 | enginetest       |

@@ -165,7 +165,7 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 // release. It is three quarters of a lease or of a buyer's wait, whichever is less. So a lock kept until its
 // lease ends exceeds it. Bound is never less than pauses(). It is 0 if lease and wait are unknown.
 //
-// Half of the wait would be too short: with ZooKeeper on a tenth of one core, a working lock served no buyer
+// Half of the wait would be too short. With ZooKeeper on a tenth of one core, a working lock served no buyer
 // for 3.1 s of a wait of 5 s.
 func (p Progress) Bound() time.Duration {
 	least := min(p.Lease, p.Wait)
@@ -196,8 +196,7 @@ func (p Progress) Stuck() string {
 	return text
 }
 
-// exceeds reports whether a time without a served buyer is at least Bound. It returns false if Bound is
-// unknown.
+// exceeds reports whether a time without a served buyer is at least Bound. It returns false if Bound is unknown.
 func (p Progress) exceeds(silent time.Duration) bool {
 	bound := p.Bound()
 	return p.Usual > 0 && bound > 0 && silent >= bound

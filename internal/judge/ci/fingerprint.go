@@ -23,9 +23,8 @@ import (
 
 // fingerprint returns a hash of everything that decides the result of a search: the repository, the file, the
 // flags, this program, its servers and interpreters, and the image of the CI runner. Files that git ignores do
-// not count, except .env.
-// The result is "" if the program or its servers are already running, since no file describes their state.
-// It is also "" for a scan, which has several results.
+// not count, except .env. The result is "" if the program or its servers are already running, since no file
+// describes their state. It is also "" for a scan, which has several results.
 func (j *appJob) fingerprint(ctx context.Context) string {
 	a := j.app.App
 	if a.Attach != nil || !a.Local || j.app.Scan {

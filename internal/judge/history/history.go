@@ -35,8 +35,7 @@ const (
 	// Answered is the buyer's answer as the client received it. The shop may have ended before that.
 	Answered Kind = "answered"
 
-	// Restocked belongs to no buyer: stock and records of the product start again with Amount
-	// units.
+	// Restocked belongs to no buyer: stock and records of the product start again with Amount units.
 	Restocked Kind = "restocked"
 )
 

@@ -1,6 +1,6 @@
-// Package linear checks whether the stock of a product behaved as one counter that each purchase (buy) touched
-// at one moment between its call and its return. The audit of a run compares only sums. This package checks
-// every buyer's answer against the order of the buys in time.
+// Package linear checks whether the stock of a product behaved as one counter. Each purchase (buy) must have
+// touched the counter at one moment between its call and its return. The audit of a run compares only sums.
+// This package checks every buyer's answer against the order of the buys in time.
 package linear
 
 import (

@@ -23,9 +23,9 @@ const (
 	TwoProcesses Condition = "two-processes" // a rush that is distributed over two processes
 )
 
-// Duplicates repeats one request with one Idempotency-Key: to two processes at once, to both again after the
-// answer, and once more after a restart of one of them. A running service, which the test cannot restart, gets
-// the request twice at once, and once more later.
+// Duplicates sends one request with one Idempotency-Key several times: to two processes at once, to both again
+// after the answer, and once more after a restart of one. The test cannot restart a running service. So such a
+// service gets the request twice at once, and once more later.
 const Duplicates Condition = "duplicates"
 
 // The explorations run every schedule (order of steps) of two buyers, each in a process of its own. All except

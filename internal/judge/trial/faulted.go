@@ -24,7 +24,7 @@ import (
 	"github.com/oversell/oversell/internal/teach/live/runs"
 )
 
-// crowds sends the crowds (request bursts) of a rush while faults are injected.
+// crowds sends the crowds of a rush, one burst of buyers for each strategy, while faults are injected.
 type crowds struct {
 	engine *engine.Engine
 	rush   *Crowd // rush of the current strategy

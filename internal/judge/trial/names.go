@@ -10,7 +10,7 @@ import (
 )
 
 // Names returns the strategies to run, in the requested order or in that of the catalogue. It leaves out
-// strategies that the rush's fault does not affect, since their runs would prove nothing.
+// strategies that the requested fault does not affect, since their runs would prove nothing.
 func (o *Crowd) Names(s *Storefront) (names []string, _ error) {
 	all, err := asked(o, s)
 	if err != nil {

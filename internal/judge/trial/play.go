@@ -9,7 +9,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// Telling receives the progress of a rush, from one goroutine.
+// Telling receives the progress of a rush, a series of bursts of buyers, from one goroutine.
 type Telling struct {
 	Answered func(w Wave, n int)              // called when n buyers of a wave (the burst for one strategy) have their answers
 	Ended    func(w Wave, result rush.Result) // called after each wave; after an error the result is empty

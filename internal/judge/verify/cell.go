@@ -58,7 +58,7 @@ func rushConfig(urls []string, shelf rush.Target, auditor rush.Auditor, strategy
 	}
 }
 
-// rushCell returns the cell of a rush that another function has run.
+// rushCell returns the cell of a rush (burst of buyers) that another function has run.
 func rushCell(strategy string, f promise.Condition, promised verdict.Verdict, engine string, r rush.Result, processes int) Cell {
 	c := Cell{
 		Strategy: strategy, Fault: f, Promise: promised, DurationMS: int64(r.DurationMS),

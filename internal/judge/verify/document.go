@@ -11,8 +11,8 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// The groups of a document's cases in reading order. Contradictions come first, then promised violations with
-// the schedules or histories that show them, then one line for each cell that holds.
+// The groups of a document's cells (strategies under one condition) in reading order. Contradictions come first,
+// then promised violations with the schedules or histories that show them, then one line for each cell that holds.
 const (
 	wrong = iota
 	breaks

@@ -31,7 +31,8 @@ func ReadFile(path string) (r Report, err error) {
 	return r, nil
 }
 
-// Cell returns the cell with the name STRATEGY/CONDITION, such as "redis/pause".
+// Cell returns the result of one strategy under one condition. The name is STRATEGY/CONDITION, such as
+// "redis/pause".
 func (r Report) Cell(name string) (*Cell, error) {
 	strategy, condition, ok := strings.Cut(name, "/")
 	strategy = lockstrategy.Resolve(strategy)

@@ -15,8 +15,8 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// explorations opens an engine and runs the explorer's cells on it. Some violations show only on local
-// servers, not on the embedded engine.
+// explorations opens an engine and runs the explorer's cells (strategies under one condition) on it. Some
+// violations show only on local servers, not on the embedded engine.
 func (r *oneByOne) explorations(ctx context.Context, on engine.Config) (err error) {
 	faults := slices.DeleteFunc(slices.Clone(r.Faults), func(f promise.Condition) bool { return !slices.Contains(promise.Explorations(), f) })
 	if len(faults) == 0 {

@@ -46,9 +46,9 @@ const (
 	few = 40
 )
 
-// exploreCell runs a cell of the explorer. The first search allows no preemption, and each further search one
-// more, until a schedule breaks. So the schedule that it shows is simple. The cell says how many preemptions
-// were searched.
+// exploreCell searches for a schedule, an order of the buyers' steps, that breaks the strategy. The first
+// search allows no preemption (switch to another buyer), and each further search one more, until a schedule
+// breaks. So the schedule that it finds is simple. The cell says how many preemptions were searched.
 func exploreCell(ctx context.Context, e *engine.Engine, entry lockstrategy.Entry, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	start := time.Now()
 	c := Cell{Strategy: entry.Name, Fault: f, Promise: promised, Replay: exploreCommand(e, entry, f)}

@@ -9,7 +9,7 @@ import (
 )
 
 // A Holding is the time in which a buyer believed that it held the lock, in milliseconds since the first event
-// in the cell's history.
+// of the history.
 type Holding struct {
 	Purchaser string  `json:"purchaser"`
 	Token     string  `json:"token,omitempty"`
@@ -37,8 +37,8 @@ type reading struct {
 	events []history.Event
 }
 
-// read takes two facts from the history that stock and records do not show: two holders at the same time, and
-// the time of the next sale to another buyer after the fault.
+// read takes two facts from the history that stock and records do not show: whether two buyers held the lock
+// at once, and when another buyer was sold a unit after the fault.
 func (c reading) read() {
 	holdings, start, struck := holdingsIn(c.events)
 	for i, second := range holdings {

@@ -17,8 +17,8 @@ type Keeper struct {
 // keepShare limits the time for writing to 1/keepShare of the run's time.
 const keepShare = 20
 
-// Keep writes the report so far, marked as incomplete. If writing takes long, Keep does not write after every
-// cell. Write errors are reported at the end of the run.
+// Keep writes the report so far, marked as incomplete. Call it after each cell (strategy under one condition).
+// If writing takes long, Keep skips some calls. Write errors are reported at the end of the run.
 func (k *Keeper) Keep(sofar Report) {
 	start := time.Now()
 	if start.Sub(k.last) < keepShare*k.took {

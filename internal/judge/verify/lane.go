@@ -21,7 +21,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// serve starts servers and two shops, and calls `work` with a function that runs cells on them.
+// serve starts servers and two shops. It calls `work` with a function that runs cells (strategies under one
+// condition).
 func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)) error) (err error) {
 	c := p.Config
 	var needs []lockstrategy.Need
@@ -39,8 +40,7 @@ func (p *plan) serve(ctx context.Context, work func(play func(job) (Cell, error)
 	return work(func(j job) (Cell, error) { return l.play(ctx, j) })
 }
 
-// A lane is a set of servers with two shops. Cells (one strategy under one condition each) run on it one after
-// the other.
+// A lane is a set of servers with two shops. Cells run on it one after the other.
 type lane struct {
 	Config
 	servers *fault.Servers

@@ -41,9 +41,10 @@ func buysIn(events []history.Event, product string) (buys []linear.Buy, stock in
 	return buys, stock
 }
 
-// linear checks whether some order of the buys explains the answers in a cell's history. If none does, the verdict
-// is nonlinearizable although stock and records are right. If the cell has a history file, linear draws a picture
-// next to that file. The picture shows the longest part of the history that some order explains.
+// linear checks whether some order of the buys explains the answers in the history of a cell (one strategy
+// under one condition). If none does, the verdict is nonlinearizable although stock and records are right. If
+// there is a history file, linear draws a picture next to it. The picture shows the longest part of the
+// history that some order explains.
 func (c *Cell) linear(buys []linear.Buy, stock int64) error {
 	counts := countsOf(c.Strategy)
 	c.Linearizable = linear.Check(buys, stock, counts, linear.Timeout)

@@ -21,8 +21,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
-// Local runs every cell on servers of its own, the explorer's cells first. A cell whose test failed says so.
-// An error comes from the servers or from ctx. After an error the report contains the completed cells.
+// Local runs every cell (strategy under one condition) on servers of its own, the explorer's cells first. A
+// cell whose test failed says so. An error comes from the servers or from ctx. After an error the report
+// contains the completed cells.
 func (c Config) Local(ctx context.Context) (Report, error) {
 	explored := c.start(engine.Local)
 	explored.report.Redis = c.LocalRedis

@@ -20,7 +20,7 @@ const legend = `
 `
 
 // A matrixPage is a report as a page of the documentation. A short table replaces the matrix. The page shows
-// evidence only for cells that are not as promised.
+// evidence only for cells (strategies under one condition) that are not as promised.
 type matrixPage struct{ Report }
 
 func (r matrixPage) page() *report.Page {

@@ -23,7 +23,7 @@ func repeated(jobs []job, n int) (all []job) {
 	return all
 }
 
-// merge makes one cell from all runs of a strategy under a condition. It ignores cells that are nil.
+// merge makes one result from all runs of a strategy under a condition. It ignores runs that are nil.
 func merge(played []*Cell) (cells []Cell) {
 	byCell := map[[2]string][]Cell{}
 	var order [][2]string

@@ -9,8 +9,9 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// restock tests a restock after a cell that holds. A small burst at each shop must buy everything again. This
-// exposes shops that remember that the product was sold out. The cell's history ends before the restock.
+// restock tests a restock after a cell (strategy under one condition) that holds. A small burst at each shop
+// must buy everything again. This exposes shops that remember that the product was sold out. The cell's
+// history ends before the restock.
 func (l *lane) restock(ctx context.Context, j job, cell *Cell) error {
 	if cell.Verdict != verdict.Holds {
 		return nil

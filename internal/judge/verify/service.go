@@ -25,8 +25,8 @@ type Service struct {
 // serviceTimeout limits one request to the service.
 const serviceTimeout = 35 * time.Second
 
-// At runs all cells at a service, one after the other. After an error it returns the cells that are complete.
-// The rows of the report are the service's own strategies.
+// At runs all cells (strategies under one condition) at a service, one after the other. After an error it
+// returns the cells that are complete. The rows of the report are the service's own strategies.
 func (c Config) At(ctx context.Context, s Service) (Report, error) {
 	report := Report{Engine: "target", Target: s.URL, Command: c.Command, Started: time.Now()}
 	crowd := &trial.Crowd{Strategies: s.Strategies, Target: s.URL, Processes: 1}

@@ -59,8 +59,8 @@ func (t *Target) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Play runs one cell, and repeats it if verdict.Confirm says so. An error means that the test itself failed,
-// or that the service lacks a required route.
+// Play tests one strategy under one condition, and repeats the test if verdict.Confirm says so. An error means
+// that the test itself failed, or that the service lacks a required route.
 func (t *Target) Play(ctx context.Context, strategy string, f promise.Condition, promised verdict.Verdict) (Cell, error) {
 	return verdict.Confirm(func() (Cell, error) { return t.play(ctx, strategy, f, promised) })
 }
@@ -150,8 +150,7 @@ func (t *Target) crowd(strategy string) buyers.Sender {
 	return buyers.Sender{URLs: []string{t.BaseURL}, Strategy: strategy, Product: t.Product, Timeout: t.Timeout, Patience: lockstrategy.DefaultSettings().Wait}
 }
 
-// send returns ctx's error if ctx ends before every buyer is answered, since an incomplete burst
-// proves nothing.
+// send returns ctx's error if ctx ends before every buyer is answered, since an incomplete burst proves nothing.
 func send(ctx context.Context, sender buyers.Sender, all []buyers.Buyer) ([]buyers.Answer, error) {
 	answers := sender.AtOnce(ctx, all)
 	return answers, ctx.Err()

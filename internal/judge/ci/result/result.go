@@ -1,5 +1,4 @@
-// Package result is the result of `shop ci`: its checks, and how they compare with the result of
-// another branch.
+// Package result is the result of `shop ci`: its checks, and how they compare with the result of another branch.
 package result
 
 import (

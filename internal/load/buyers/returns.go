@@ -33,9 +33,9 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 	return max(leastAway, at.Sub(now)), true
 }
 
-// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After asks again later.
-// It stops if it has waited in the shop for half of Patience, if the shop has served no buyer for as long as
-// Timeout, or if the context `going` has ended.
+// ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After asks again later,
+// except in three cases: it has waited in the shop for half of Patience, the shop has served no buyer for as
+// long as Timeout, or the context `going` has ended.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0

@@ -1,7 +1,6 @@
 // Package quantile finds the value below which a share of measurements lies.
 //
-// It imports nothing but the standard library, because locktest, which other
-// programs import, uses it.
+// It imports nothing but the standard library, because locktest, which other programs import, uses it.
 package quantile
 
 import "math"

@@ -21,8 +21,7 @@ import (
 type Auditor interface {
 	// Audit reads the product's stock and records.
 	Audit(ctx context.Context, product string) (audit.Sums, error)
-	// Sales returns the product's records by their id. It returns errNoHistory if the
-	// service does not show them.
+	// Sales returns the product's records by their id. It returns errNoHistory if the service does not show them.
 	Sales(ctx context.Context, product string) (map[int64]audit.Sale, error)
 }
 
@@ -95,8 +94,7 @@ func inWords(books []book) string {
 	return strings.Join(all, "; ")
 }
 
-// readAll reads each running node. It returns an error if no node runs, or if a node fails
-// although it runs.
+// readAll reads each running node. It returns an error if no node runs, or if a node fails although it runs.
 func readAll(ctx context.Context, nodes []*gorm.DB, product string) (books []book, _ error) {
 	var all sync.WaitGroup
 	read, errs := make([]book, len(nodes)), make([]error, len(nodes))

@@ -27,7 +27,7 @@ type life struct {
 	uses    []use
 }
 
-// Growth compares the resources that idle shop processes use during a long rush.
+// Growth compares the resources that idle shop processes use during a long rush of several bursts of buyers.
 type Growth struct {
 	lives []*life
 	last  time.Time

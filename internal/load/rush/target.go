@@ -16,8 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// Target is a service with the shop's buy, product and audit routes, in any language. It also
-// implements Auditor.
+// Target is a service with the shop's buy, product and audit routes, in any language. It also implements Auditor.
 type Target struct {
 	BaseURL string
 	Token   string // token for the admin route; "" for none
@@ -60,7 +59,7 @@ func (e *RestockError) Error() string { return "the service cannot restock: " + 
 
 func (e *RestockError) Unwrap() error { return e.Err }
 
-// A TimeoutError means that a time limit ended before a rush: a server of the service did not answer in time
+// A TimeoutError means that a time limit ended before a rush. Either a server of the service did not answer in time
 // (503), or the lease or the wait of a lone buyer ended. On an idle machine, the strategy may be the cause.
 type TimeoutError struct{ Err error }
 

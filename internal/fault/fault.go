@@ -2,8 +2,8 @@
 // and cuts connections. Each fault is one file and one line in All.
 //
 // Every fault can be injected into a Testbed: a cell of `shop verify`, with two shops and servers of their
-// own, and few buyers. A fault with InRush can also be injected into a RunningRush: a rush (a burst of many
-// buyers) that a command or the live page runs, on the engine's servers.
+// own, and few buyers. A fault with InRush can also be injected into a RunningRush. A rush is a burst of many
+// buyers that a command or the live page sends to shops on the engine's servers.
 //
 // In both, the fault stops a buyer of the first process, the holder, while it has the lock. The fault does its
 // damage, lets other buyers buy, and lets the holder continue. At the end the damage is repaired.

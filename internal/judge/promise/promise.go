@@ -24,7 +24,7 @@ const (
 )
 
 // Duplicates sends one request with one Idempotency-Key several times: to two processes at once, to both again
-// after the answer, and once more after a restart of one. The test cannot restart a running service. So such a
+// after the answer, and to one of them after its restart. The test cannot restart a running service. So such a
 // service gets the request twice at once, and once more later.
 const Duplicates Condition = "duplicates"
 

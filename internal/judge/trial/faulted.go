@@ -115,7 +115,7 @@ func struckBy(name promise.Condition) (fault.Fault, bool) {
 	return fault.Fault{}, false
 }
 
-// canStrike returns an error unless the fault can be injected on this engine and in this rush.
+// canStrike returns an error if the fault cannot be injected on this engine or in this rush.
 func canStrike(o *Crowd, e *engine.Engine) error {
 	f, ok := struckBy(o.Fault)
 	if !ok {

@@ -37,7 +37,7 @@ type Cell struct {
 	Audited    audit.Sums    `json:"books"`                 // stock and records at the end
 	NextSaleMS *int64        `json:"next_sale_ms"`          // time from the fault to the next sale to another buyer; null if there was none
 	TwoHolders *Overlap      `json:"two_holders,omitempty"` // the first two buyers that held the lock at the same time
-	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault, on the same clock as two_holders
+	StruckMS   *float64      `json:"struck_ms,omitempty"`   // time of the fault in milliseconds since the first event, as in two_holders
 	History    string        `json:"history,omitempty"`     // path of the history file
 	Witness    *DrawnWitness `json:"witness,omitempty"`     // the schedule with which an exploration found a violation
 

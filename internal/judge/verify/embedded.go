@@ -17,9 +17,8 @@ import (
 	"github.com/oversell/oversell/internal/web"
 )
 
-// Embedded runs the explorer (every order of the buyers' steps) and the rushes (bursts of buyers) on the
-// embedded engine, where no server can be killed. After an error it returns the cells (one strategy under one
-// condition) that are complete.
+// Embedded runs every cell (strategy under one condition) that needs no server to be killed: explorations and
+// bursts of buyers, on the embedded engine. After an error it returns the cells that are complete.
 func (c Config) Embedded(ctx context.Context) (Report, error) {
 	r := c.start(engine.Embedded)
 	err := r.explorations(ctx, engine.Config{Name: engine.Embedded})

@@ -136,8 +136,8 @@ type exploration struct {
 // Without an event, such as a crash, run allows at least two preemptions: two can break a majority lock that
 // too few nodes grant. With an event, it allows at least one. If a buyer has several commands in flight, to
 // several nodes or through a worker, there are too many schedules. Then run stops at these minimums. In this
-// case it allows no preemption with an event if the strategy promises to hold. If it does not, only buyer 1
-// may begin a schedule with preemptions.
+// case it allows no preemption with an event if the strategy promises to hold. Without that promise, only
+// buyer 1 may begin a schedule with preemptions.
 func (x *exploration) run(ctx context.Context, promised verdict.Verdict) error {
 	wide := slices.Contains(x.Strategy.Needs, lockstrategy.NeedsRedlock) || x.Strategy.WritesLater
 	x.Symmetry = wide

@@ -13,10 +13,10 @@ import (
 // likelyCauses lists what in the code under test has made a test fail without a verdict so far.
 const likelyCauses = "likely causes: a random key or name in a command, a lock or a transaction left on a connection, a goroutine that does not end"
 
-// starved reports whether a test failed only because the machine was busy: a time limit ended before the
-// fault, while this process mostly had no processor. It returns the cell (strategy under one condition) as
-// inconclusive. The servers share the machine and the priority, so they had no processor either. On an idle
-// machine, the strategy may have caused the same error, so the caller reports a failed test.
+// starved reports whether a test failed only because the machine was busy: a time limit ended while this
+// process mostly had no processor. It returns the cell (strategy under one condition) as inconclusive. The
+// servers share the machine and the priority, so they had no processor either. On an idle machine, the
+// strategy may have caused the same error, so the caller reports a failed test.
 func (c Cell) starved(err error, delays pulse.Delays, start, end time.Time) (_ Cell, is bool) {
 	busy := delays.Mostly(start, end)
 	if busy == "" || !errors.As(err, new(*rush.TimeoutError)) {

@@ -37,8 +37,8 @@ type reading struct {
 	events []history.Event
 }
 
-// read takes two facts from the history that stock and records do not show: whether two buyers held the lock
-// at once, and when another buyer was sold a unit after the fault.
+// read takes two facts from the history that stock and records do not show. It finds buyers that held the lock
+// at the same time, and the next sale to another buyer after the fault.
 func (c reading) read() {
 	holdings, start, struck := holdingsIn(c.events)
 	for i, second := range holdings {

@@ -140,7 +140,7 @@ func (g groups) text() string {
 	return strings.Join(texts, "; ")
 }
 
-// tellApart reports whether some condition in the groups does not break every strategy.
+// tellApart reports whether the groups contain a condition under which some strategy holds.
 func (g groups) tellApart() bool {
 	return slices.ContainsFunc(g, func(one *group) bool {
 		return slices.ContainsFunc(one.conditions, func(c promise.Condition) bool { return !promise.BreaksAll(c) })

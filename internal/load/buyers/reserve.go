@@ -90,7 +90,7 @@ func (r *reserve) take(ctx context.Context, network, address string) (net.Conn, 
 	return r.open(ctx, network, address)
 }
 
-// close closes the connections that no request has used.
+// close closes the connections that no request has used. net/http does not notice if the service has closed one.
 func (r *reserve) close() {
 	r.mu.Lock()
 	var all []*reserveConn

@@ -34,8 +34,8 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, ok bool) {
 }
 
 // ask sends one buyer and returns its last answer. A buyer that is refused with Retry-After asks again later,
-// except in three cases: it has waited in the shop for half of Patience, the shop has served no buyer for as
-// long as Timeout, or the context `going` has ended.
+// with three exceptions. It stops after a wait of half of Patience in the shop, or when the context `going`
+// has ended. It also stops if the shop has served no buyer for as long as Timeout.
 func (c *call) ask(ctx, going context.Context, base string, b Buyer) Answer {
 	a := c.visit(ctx, base, b)
 	first, returns := a.Start, 0

@@ -20,7 +20,7 @@ type lockAuditor interface {
 	Held(ctx context.Context, product string) (what string, err error)
 }
 
-// A leftover finds locks and running buys that a burst left behind in the service.
+// A leftover finds locks and running purchases that a burst left behind in the service.
 type leftover struct {
 	urls    []string
 	auditor Auditor

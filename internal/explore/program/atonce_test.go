@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/oversell/oversell/internal/shoptest"
@@ -38,6 +39,16 @@ func TestAppAnswersAccepted(t *testing.T) {
 			t.Logf("accepted %v: exit %d, %d explored in %d runs, %.0f s, complete %v", c.accepted, code, r.Explored, r.Runs, r.Seconds, r.Complete)
 		})
 	}
+	t.Run("replay", func(t *testing.T) { // no event happens in the shortest witness, so its replay knows no --events
+		file := atOnceShop(t, "check", "answers: accepted\n")
+		_, r, stderr := search(t, file, "--events", "timeout", "--first")
+		if r.Witness == nil || strings.Contains(r.Witness.Schedule, "timeout") {
+			t.Fatalf("%+v: %s", r, stderr)
+		}
+		if code, stdout, stderr := exploreApp(t, file, "--replay", r.Witness.Schedule); code != shoptest.Broken {
+			t.Errorf("%s: exit %d: %s%s", r.Witness.Schedule, code, stdout, stderr)
+		}
+	})
 }
 
 func atOnceShop(t *testing.T, mode, more string) string {

@@ -331,6 +331,12 @@ const longProgram = 100
 // does not describe a transaction that contains ignored commands.
 func (x *Runner) byRows() bool { return x.plain() && !x.guard.on() }
 
+// letters reports whether the tokens have letters, see choices.letter. It does not depend on flags: a replay string
+// without an event does not say that the search had --events.
+func (x *Runner) letters() bool {
+	return x.programs.App.AnyOrder && !x.programs.Instances.Shared()
+}
+
 // anyOrder reports whether the search may leave out orders of one buyer's parallel commands (`answers: accepted`).
 func (x *Runner) anyOrder() bool { return x.plain() && x.programs.App.AnyOrder }
 

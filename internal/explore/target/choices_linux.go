@@ -42,6 +42,7 @@ type choices struct {
 	polling   *retry.Polling
 	snapshot  snapshots
 	splitting *splitting
+	letters   bool // see Runner.letters
 	anyOrder  bool // see Runner.anyOrder
 	rows      *rows.Tracker
 	waits     rest.Waits
@@ -81,7 +82,7 @@ func (r *choices) ready() (all []move, _ error) {
 	now := r.table.Now()
 	held := slices.DeleteFunc(slices.Concat(now.Held, now.Uncommitted), isLate)
 	gates.InOrder(held)
-	r.letter(held)
+	r.letter(held, now.All())
 	var polling []move
 	for _, b := range r.buyers.All {
 		if m, comes := r.request(b); comes {
@@ -142,19 +143,18 @@ func (r *choices) ready() (all []move, _ error) {
 	return all, nil
 }
 
-// letter gives each new command the first free letter of its buyer. With anyOrder, the command keeps this letter in its
-// token while the buyer's other commands come and go, so the search recognizes the command.
-func (r *choices) letter(commands []*gates.Op) {
-	if !r.anyOrder {
+// letter gives each new command the first letter that none of its buyer's other commands has. The command keeps this
+// letter in its token while the others come and go, so the search recognizes the command.
+func (r *choices) letter(commands, all []*gates.Op) {
+	if !r.letters {
 		return
 	}
-	now := r.table.Now()
 	for _, o := range commands {
 		if o.Timed || o.Letter != 0 {
 			continue
 		}
 		taken := func(other *gates.Op) bool { return other.Buyer == o.Buyer && other.Letter == o.Letter && other != o }
-		for o.Letter = 'a'; slices.ContainsFunc(now.All(), taken); {
+		for o.Letter = 'a'; slices.ContainsFunc(all, taken); {
 			o.Letter++
 		}
 	}

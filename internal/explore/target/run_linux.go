@@ -66,7 +66,7 @@ func (x *Runner) newRun(observe, alone bool) *run {
 	r.splitting = &splitting{on: x.spec.Overlap, table: p.Gates.Table, code: p.Code}
 	r.choices = &choices{
 		app: p.App, instances: p.Instances, filled: p.Request, code: p.Code, table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, polling: polling,
-		snapshot: snapshots{}, splitting: r.splitting, anyOrder: x.anyOrder(), rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},
+		snapshot: snapshots{}, splitting: r.splitting, letters: x.letters(), anyOrder: x.anyOrder(), rows: r.rows, waits: rest.Waits{Gates: p.Gates, Backends: p.Backends},
 	}
 	r.pause = &pause{shared: p.Instances.Shared(), table: p.Gates.Table, buyers: r.buyers, names: r.names, whose: r.whose, choices: r.choices, record: r.record, roles: map[*wire.Conn]string{}}
 	r.delivery = &delivery{

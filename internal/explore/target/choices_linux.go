@@ -203,9 +203,10 @@ func movesOf(b *client.Buyer, commands []*gates.Op) (all []move, _ error) {
 			plain++
 		}
 	}
+	last := 'q' - rune(len(theirs)-plain) // for a command of no timer
 	for i, o := range theirs {
 		token := strconv.Itoa(b.ID)
-		if i > int('q'-'a') {
+		if i > int('q'-'a') || !o.Timed && o.Letter > last {
 			return nil, naming.Void("a buyer has more than 17 commands at the gates", "buyer %d", b.ID)
 		}
 		switch {

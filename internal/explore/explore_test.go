@@ -274,7 +274,8 @@ func FuzzParseSchedule(f *testing.F) {
 	})
 }
 
-// TestPolls: a search whose runs were discarded points to --app-check if the program sends commands by itself.
+// TestPolls: a search whose runs were discarded points to --app-check if the program sends commands by itself. The test
+// stands here since make quick would link a test binary for package findings alone, which takes seconds.
 func TestPolls(t *testing.T) {
 	for _, polls := range []bool{true, false} {
 		why := findings.Unproven(explore.Report{Void: 2, Polls: polls})

@@ -22,9 +22,9 @@ func independent(a, b *schedule.Choice) bool {
 	return a.Effect == schedule.Reads && b.Effect == schedule.Reads
 }
 
-// inAnyOrder reports whether the user accepts both orders of two commands of one buyer. Two writes at one server always
-// keep their order: in a deadlock with a third transaction, the later one may be the victim. Also, the order determines
-// the keys that the server generates.
+// inAnyOrder reports whether the user accepts both orders of two commands of one buyer. The order of two writes at one
+// server always matters: in a deadlock with a third transaction, the later one may be the victim. Also, the order
+// determines the keys that the server generates.
 func inAnyOrder(a, b *schedule.Choice) bool {
 	return a.AnyOrder && b.AnyOrder && (a.Effect != schedule.Writes || b.Effect != schedule.Writes || a.Touches != b.Touches)
 }

@@ -58,7 +58,7 @@ func (w *walk) races() {
 
 // cause returns the index of the step that had to happen before the last of the steps came to its gate; -1: none.
 // Normally this is the same buyer's previous step. With AnyOrder, the buyer may have several commands in flight, and
-// any of them may be the cause. Then it is the buyer's last step that was its only choice.
+// any of them may be the cause. Then cause returns the index of the buyer's last step that was its only choice.
 func cause(path []*node, steps []*schedule.Choice) int {
 	i, step := len(steps)-2, steps[len(steps)-1]
 	for i >= 0 && (steps[i].Buyer != step.Buyer || step.AnyOrder && path[i].several(step.Buyer)) {

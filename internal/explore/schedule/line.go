@@ -32,28 +32,28 @@ type Schedule struct {
 
 // Head describes the strategy, the buyers and the stock, for an error message.
 func (s Schedule) Head() string {
-	return fmt.Sprintf("%s with %d buyers and stock %d%s", s.Strategy, s.Buyers, s.Stock,
-		s.options(" and orders of %s units", " and the stock in %d parts", " in one process", " under one Idempotency-Key", " and --overlap"))
+	_, words := s.options()
+	return fmt.Sprintf("%s with %d buyers and stock %d%s", s.Strategy, s.Buyers, s.Stock, words)
 }
 
-// options describes the settings that differ from their defaults.
-func (s Schedule) options(units, parts, shared, oneKey, overlap string) (text string) {
-	if u := s.Units.String(); u != "1" {
-		text += fmt.Sprintf(units, u)
+// options describes the settings that differ from their defaults, for a replay string and for an error message.
+func (s Schedule) options() (line, words string) {
+	units := s.Units.String()
+	for _, o := range []struct {
+		is          bool
+		line, words string
+	}{
+		{units != "1", ":u" + units, " and orders of " + units + " units"},
+		{s.Parts > 0, fmt.Sprintf(":p%d", s.Parts), fmt.Sprintf(" and the stock in %d parts", s.Parts)},
+		{s.Shared, ":shared", " in one process"},
+		{s.OneKey, ":key", " under one Idempotency-Key"},
+		{s.Overlap, ":overlap", " and --overlap"},
+	} {
+		if o.is {
+			line, words = line+o.line, words+o.words
+		}
 	}
-	if s.Parts > 0 {
-		text += fmt.Sprintf(parts, s.Parts)
-	}
-	if s.Shared {
-		text += shared
-	}
-	if s.OneKey {
-		text += oneKey
-	}
-	if s.Overlap {
-		text += overlap
-	}
-	return text
+	return line, words
 }
 
 // Concurrent reports whether the schedule contains a concurrent pair, whose order is decided by the server.
@@ -79,7 +79,7 @@ func (s Schedule) String() string {
 		parts = append(parts, part)
 		i = n
 	}
-	options := s.options(":u%s", ":p%d", ":shared", ":key", ":overlap")
+	options, _ := s.options()
 	return fmt.Sprintf("v%d:%s:b%d:s%d%s:%s", version, s.Strategy, s.Buyers, s.Stock, options, strings.Join(parts, "."))
 }
 

@@ -130,7 +130,7 @@ func TestPartsRestock(t *testing.T) {
 				err := e.DB.Callback().Create().Before("gorm:create").Register(hook, func(tx *gorm.DB) {
 					if _, record := tx.Statement.Dest.(*purchase.Record); record {
 						go func() { restocked <- restock(t.Context(), e, "apple", 100) }()
-						waitForRow(t, e)
+						_ = tx.AddError(waitForRow(e)) // ends the buyer's transaction, for which the restock waits
 					}
 				})
 				require.NoError(t, err)
@@ -146,14 +146,15 @@ func TestPartsRestock(t *testing.T) {
 	}
 }
 
-// waitForRow returns when a statement waits for a row lock.
-func waitForRow(t *testing.T, e *engine.Engine) {
-	t.Helper()
-	require.Eventually(t, "a statement waits for a row", func() bool {
+// waitForRow returns when a statement waits for a row lock. It returns an error if none does within a minute.
+func waitForRow(e *engine.Engine) error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		var waits struct{ Value int }
-		require.NoError(t, e.Admin.Raw(dialect.Of(e.DB).RowWaits).Scan(&waits).Error)
-		return waits.Value > 0
-	})
+		if err := e.Admin.Raw(dialect.Of(e.DB).RowWaits).Scan(&waits).Error; err != nil || waits.Value > 0 {
+			return err
+		}
+	}
+	return errors.New("no statement waits for a row")
 }
 
 // TestPartsDeadlocks: several processes sell several new products to many buyers at once.

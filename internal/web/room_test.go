@@ -47,8 +47,8 @@ type roomPanel struct {
 func roomRush(t *testing.T, base, strategy string, phones int) roomPanel {
 	t.Helper()
 	sale := fmt.Sprintf(`{"product":"apple","strategy":%q,"stock":%d}`, strategy, phones/2)
-	webtest.WantStatus(t, webtest.Call(t, http.MethodPut, base+"/room/sale", sale, asJSON), http.StatusOK, "put on sale")
-	webtest.WantStatus(t, webtest.Call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON), http.StatusOK, "open")
+	webtest.RequireOK(t, webtest.Call(t, http.MethodPut, base+"/room/sale", sale, asJSON), "put on sale")
+	webtest.RequireOK(t, webtest.Call(t, http.MethodPut, base+"/room/door", `{"open":true,"in_seconds":1}`, asJSON), "open")
 	var pressed sync.WaitGroup
 	for n := range phones {
 		pressed.Go(func() {

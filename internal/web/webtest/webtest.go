@@ -57,15 +57,21 @@ func Decode[T any](t testing.TB, r Response) (v T) {
 func Restock(t testing.TB, base, product string, units int) {
 	t.Helper()
 	r := Call(t, http.MethodPut, base+"/product/"+url.PathEscape(product), fmt.Sprintf(`{"amount":%d}`, units), nil)
-	if r.Status != http.StatusOK {
-		t.Fatalf("restock: %d %s", r.Status, r.Body)
-	}
+	RequireOK(t, r, "restock")
 }
 
 // Audit returns stock and records of a product.
 func Audit(t testing.TB, base, product string) audit.Sums {
 	t.Helper()
 	return Decode[audit.Sums](t, Call(t, http.MethodGet, base+"/audit?product="+url.QueryEscape(product), "", nil))
+}
+
+// RequireOK ends the test unless the status is 200. A failure's message begins with the parameter `about`.
+func RequireOK(t testing.TB, r Response, about string) {
+	t.Helper()
+	if r.Status != http.StatusOK {
+		t.Fatalf("%s: %d %s", about, r.Status, r.Body)
+	}
 }
 
 // WantStatus checks the status. A failure's message begins with the parameter `about`.

@@ -71,7 +71,7 @@ func serve(text string, open func(spec string) (Subject, error), in io.Reader, o
 	return json.NewEncoder(out).Encode(sum)
 }
 
-// child is the contenders of one process, in a child process.
+// child is a crew whose contenders run in a child process.
 type child struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser

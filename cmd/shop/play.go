@@ -43,7 +43,7 @@ continues. In a level you reach a given result, or claim that no schedule breaks
 one or several per line: 1 or 2 runs that buyer's command, the name of an event triggers it, undo takes
 a step back, hint helps, prove makes the claim, help lists all words. shop serve has the same game at /play.
 
-Exit codes: 0 done, 2 error, 3 the level was not won by the moves of a file or pipe, 130 interrupted.`,
+Exit codes: 0 done, 2 error, 3 the moves of a file or pipe did not win the level, 130 interrupted.`,
 		Example: `  shop play redis --events expire
   echo "1 1 2 2 2 2 2 1 1 1" | shop play --level sell-twice`,
 		ValidArgsFunction: completeFirst(lockstrategy.Names),

@@ -64,7 +64,7 @@ func openPostgres(ctx context.Context, e *Engine, u *url.URL) error {
 // is stopped for a while.
 func bounded(c *pgx.ConnConfig, wait time.Duration) *pgx.ConnConfig {
 	c = c.Copy()
-	c.RuntimeParams["client_min_messages"] = "warning" // includes the code that the constant `warned` explains
+	c.RuntimeParams["client_min_messages"] = "warning" // at this level, the server also sends the code that `warned` explains
 	for name, limit := range map[string]time.Duration{
 		"lock_timeout":                        wait + time.Second,
 		"statement_timeout":                   wait + 10*time.Second,
@@ -85,7 +85,7 @@ func postgresConfig(u *url.URL) (*pgx.ConnConfig, error) {
 	}
 	c, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		text := err.Error() // contains the URL, and also the password if the parser could not find it in the URL
+		text := err.Error() // contains the URL; the parser hides the password only if it recognizes it
 		if i := strings.LastIndex(text, "`: "); i >= 0 {
 			return nil, errors.New(text[i+len("`: "):])
 		}

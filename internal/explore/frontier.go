@@ -10,24 +10,24 @@ import (
 type branch struct {
 	at     *node
 	choice *schedule.Choice
-	tries  int // runs in which the server executed a concurrent pair on the path in another way
+	tries  int // failed attempts: the server executed two concurrent commands on the path in another order than before
 	voids  int // runs that were void: the explorer lost control
 
-	after *node // for a move during another buyer's pause ("1~2"): the node after the pause, from which the same move is also explored
+	after *node // only for a move in another buyer's pause ("1~2"): the node at which the same move comes after the pause instead
 	seen  bool  // the pause occurred in at least one run
 }
 
 // frontier holds the branches to explore, by their cost: the number of preemptions. The cheapest goes first, so all
 // schedules with one preemption come before any with two (Musuvathi and Qadeer, PLDI 2007). Among equals, branches with
-// judged() go first. They preempt a buyer after its snapshot, or before it changes rows that a rule reads, so its
-// earlier reads become outdated. Among the rest, the newest goes first: depth first.
+// judged() go first. Such a branch interrupts a buyer that has taken a snapshot, or that is about to change rows that a
+// rule reads. Another buyer's write then makes the interrupted buyer's reads outdated. Among the rest, the newest goes first: depth first.
 type frontier struct {
 	limit  int // maximum cost of a branch; negative: no limit
 	byCost []level
 	cut    bool // a branch exceeded the limit and was dropped
 }
 
-// A level holds the branches of one cost, divided by the result of branch.judged.
+// A level holds the branches of one cost: those for which branch.judged returns true, and the others.
 type level struct{ judged, others []branch }
 
 func (f *frontier) push(cost int, b branch) {
@@ -67,7 +67,7 @@ func (f *frontier) pop() (b branch, cost int, ok bool) {
 }
 
 // A tree explores every schedule separately, without merging equal states. The search uses a tree if each schedule
-// must run to its end, or if a server decides the result of a step.
+// must run to its end, or if equal steps may have different results, since a server decides.
 type tree struct {
 	*search
 	frontier frontier

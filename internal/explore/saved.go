@@ -20,7 +20,7 @@ import (
 // savedVersion must change if the meaning of existing files changes.
 const savedVersion = 1
 
-// mostSaved is the maximum size in bytes of a file with a saved schedule. MaxLine steps with long names fit.
+// mostSaved is the maximum size in bytes of a file with a saved schedule. It has room for schedule.MaxLine steps with long names.
 const mostSaved = 100 << 20
 
 // Saved returns a witness of this explorer's program in the form that Save writes. It returns an error for a strategy's
@@ -165,7 +165,7 @@ func (o OtherWay) String() string {
 	return fmt.Sprintf("the program now takes another way at step %d: %s where %s was expected", o.Step, did, cmp.Or(o.Expected, "no more"))
 }
 
-// elsewhere describes a program that did not offer the saved step, but the given choices. After the last saved step,
+// elsewhere describes a program that offered the given choices instead of the saved step. After the last saved step,
 // the parameter `step` is zero.
 func elsewhere(depth int, choices []schedule.Choice, step witness.Choice) *OtherWay {
 	o := &OtherWay{Step: depth + 1, Buyer: step.Buyer, Expected: step.Name}

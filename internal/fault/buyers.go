@@ -21,7 +21,7 @@ type clients struct {
 	sender buyers.Sender
 	log    *history.Log
 
-	pending sync.WaitGroup // buyers that send has started
+	pending sync.WaitGroup // buyers that the method `send` has started
 	mu      sync.Mutex
 	got     []buyers.Answer
 }

@@ -18,7 +18,7 @@ const (
 	// electionLease is the lease of the shops' locks. An election takes one or two seconds, and a client may try
 	// several members for seconds each before it finds the new leader. No buyer waits for this lease to end.
 	electionLease = 30 * time.Second
-	// electionTimeout is the maximum wait for a new leader, and also for a shop that has found it.
+	// electionTimeout limits the wait for a new leader, and then the wait until a shop is connected to it.
 	electionTimeout = 20 * time.Second
 	// timeToGetIn is how long the next buyers may try to get the lock. They get it only if the ensemble forgot it.
 	timeToGetIn = 2 * time.Second

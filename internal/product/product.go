@@ -34,7 +34,7 @@ type Product struct {
 	ID      int64  `json:"-"`
 	Name    string `json:"name"`
 	Amount  int64  `json:"amount"`  // units in this row that can still be sold; WithParts adds those in other tables
-	Stocked int64  `json:"stocked"` // units ever put on sale
+	Stocked int64  `json:"stocked"` // units that the last restock put on sale
 	Version int64  `json:"-"`       // raised by each write that checks the version (SetAmountAt)
 	Fence   int64  `json:"-"`       // the highest fencing token so far (Seal)
 

@@ -89,7 +89,7 @@ func DatabaseError(ctx context.Context, operation string, err error) error {
 // Ended returns the cause of ctx if it has ended or its deadline has passed, and nil otherwise.
 func Ended(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		<-ctx.Done() // returns within moments: a dialer's own timer may fire slightly before that of ctx
+		<-ctx.Done() // returns within moments: the timer of a network connection may end the call slightly before ctx is done
 	}
 	return context.Cause(ctx)
 }

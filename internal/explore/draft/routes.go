@@ -43,7 +43,7 @@ var routers = []struct {
 	{".go", regexp.MustCompile(`Handle(?:Func)?\(\s*"(?:(?P<method>GET|POST|PUT|PATCH) )?(?P<path>/[^"]*)"`), nil}, // net/http
 }
 
-// words match words for a sale, the best first.
+// The expressions in `words` match names for a sale, such as "checkout". The most reliable comes first.
 var words = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(?:buy|purchases?|checkouts?|place[-_]?order)\b`),
 	regexp.MustCompile(`(?i)\b(?:orders?|reserv(?:e|ations?)|book(?:ings?)?|redeem|claims?|seckill|tickets?)\b`),
@@ -158,7 +158,7 @@ func (one *Route) mounted(file string, mounts []string) {
 	}
 }
 
-// rank returns the index of the first expression of words that matches a text; len(words) if none does.
+// rank returns the index in `words` of the first expression that matches the text, or len(words) if none does.
 func rank(text string) int {
 	for i, expression := range words {
 		if expression.MatchString(text) {
@@ -211,7 +211,7 @@ var (
 	}
 )
 
-// loaded matches the variable with the body, decoded from JSON, in Python.
+// loaded matches Python code that decodes the body from JSON. The group is the variable that holds the result.
 var loaded = regexp.MustCompile(`(\w+)\s*=\s*json\.loads\(\s*request\.body`)
 
 var separators = regexp.MustCompile(`[\s,]+`)

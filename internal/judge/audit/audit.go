@@ -19,7 +19,7 @@ import (
 
 // Sums are the state of one product's stock and records at one moment.
 type Sums struct {
-	Stocked    int64 `json:"stocked"`    // units ever put on sale
+	Stocked    int64 `json:"stocked"`    // units that the last restock put on sale
 	Leftover   int64 `json:"leftover"`   // units that can still be sold
 	Records    int64 `json:"records"`    // rows of purchase_history
 	UnitsSold  int64 `json:"units_sold"` // sum of the records' units

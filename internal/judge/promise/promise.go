@@ -61,7 +61,7 @@ func Columns() []Condition {
 func About(c Condition) string {
 	switch c {
 	case Explore:
-		return "every order of two buyers' commands, each buyer in its own process; separate searches use one shared process, one Idempotency-Key, the sold-out check, or three buyers"
+		return "every order of two buyers' commands, each buyer in its own process; further searches: one shared process, one Idempotency-Key, the sold-out check, three buyers"
 	case ExploreExpire:
 		return "the same; at any step, every lease expires and its holder does not notice"
 	case ExploreCrash:
@@ -73,7 +73,7 @@ func About(c Condition) string {
 	case Units:
 		return "buyers at once, at one process; each asks for 2 or 14 units"
 	case TwoProducts:
-		return "buyers at once, at one process, for two products in turn; a sale of one product must not wait for the other"
+		return "many buyers at once, at one process; every second buyer wants the other product; a sale of one product must not wait for the other"
 	case TwoProcesses:
 		return "200 buyers at once, spread over two processes, for 100 units"
 	case Duplicates:

@@ -10,7 +10,7 @@ import (
 )
 
 // A Section describes the critical section of a strategy with a lease, including the release of the lock. It covers
-// the last 10 minutes, with all numbers of clients. With several processes, each figure is that of the slowest one.
+// all sales of the last 10 minutes, so it mixes the measured numbers of clients. With several processes, each figure is that of the slowest one.
 //
 // One of the articles in docs/reference/articles.md advises a lease of three to five times the mean duration
 // of the section ("set the lock's timeout correctly"). A section that outlasts its lease can oversell, so this

@@ -8,12 +8,12 @@ import (
 // An EventKind says what happened to a lock.
 type EventKind string
 
-// The events of one buy, in the order in which they can occur.
+// The events of one buy. Lost can also come before Released.
 const (
 	Waiting  EventKind = "waiting"
 	Acquired EventKind = "acquired"
 	Released EventKind = "released" // the lock is about to be given back; the buyer writes no more
-	Lost     EventKind = "lost"     // the lock was lost: the section's context has ended, or the release found another holder or none
+	Lost     EventKind = "lost"     // the critical section's context ended because the lease was lost, or the release found another holder or none
 )
 
 // An Event is one step of one buyer at one lock.
@@ -23,7 +23,7 @@ type Event struct {
 	Strategy  string
 	Product   string
 	Purchaser string
-	Token     string // the lock's name for its holder; "" if the lock gives none
+	Token     string // identifies the holder of the lock; "" if the lock has no tokens
 }
 
 // An Observer receives each lock event. The buyer waits until it returns, so it must return

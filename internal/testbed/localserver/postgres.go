@@ -64,8 +64,7 @@ func startPostgres(g *Group, settings ...string) (*Postgres, error) {
 	})
 }
 
-// Client returns a command that runs SQL from its stdin in a database with psql, which PostgreSQL's packages
-// contain. It returns ErrMissing if there is no psql. PG variables in this process's environment have no
+// Client returns a psql command for a database. The command runs the SQL from its stdin. Client returns ErrMissing if there is no psql. PG variables in this process's environment have no
 // effect. The password is in an environment variable, since every user can see a command line.
 func (p *Postgres) Client(ctx context.Context, database string) (*exec.Cmd, error) {
 	psql, err := findProgram("apt-get install postgresql-client, or brew install postgresql", filepath.Join(p.bin, "psql"), "psql")

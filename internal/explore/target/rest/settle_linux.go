@@ -28,17 +28,17 @@ const (
 	slowAnswer = 300 * time.Microsecond
 )
 
-// A Run is what a Settling needs of a schedule's run.
+// A Run is the part of a schedule's run that Settling uses.
 type Run interface {
 	// Guard returns an error if an ignored command disturbs the run.
 	Guard(ctx context.Context) error
-	// HandOver takes the commands that have come, and delivers one answer, if there is one. As long as Pulse.Seq has the
-	// value `ordered`, it is certain which answer comes first. HandOver returns true if a program has received something.
+	// HandOver takes the commands that have come, and delivers one answer, if there is one. While Pulse.Seq equals
+	// `ordered`, no other answer can arrive before those that are here. HandOver returns true if a program has received something.
 	HandOver(ctx context.Context, ordered int64) (moved bool, _ error)
-	// Ended records that a server has ended a connection that its program had closed.
+	// Ended records that a server has ended a connection, after the program closed it.
 	Ended(c *wire.Conn)
-	// Pause makes the move that the schedule wants in a buyer's pause, if the buyer pauses now. The parameter `sleeps`
-	// reports that a timer of the program runs.
+	// If a buyer pauses now, and the schedule wants another buyer's move in this pause, Pause makes that move. The
+	// parameter `sleeps` reports that a timer of the program runs.
 	Pause(ctx context.Context, sleeps bool) (made bool, _ error)
 }
 

@@ -107,7 +107,9 @@ func insideCommit(ctx context.Context, t *Testbed, lose func() error) error {
 	if err := t.anew(ctx); err != nil {
 		return err
 	}
-	sellsAgain(ctx, t, t.A, "warm")
+	if err := warm(ctx, t, t.A); err != nil {
+		return err
+	}
 	if err := holdFor(ctx, t, failpoint.Commit, t.Times.Wait); err != nil {
 		return err
 	}

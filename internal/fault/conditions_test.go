@@ -35,8 +35,8 @@ func faultsPage(all []Fault) []byte {
 
 This page tells readers of a [matrix](matrix/README.md) what each column means.
 
-A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. Most faults
-stop a buyer that holds the lock, do their damage, let others buy, and let the first buyer continue. A fault without effect gives the
+A *condition* is the situation of a shop in one run: an exploration, many buyers at once, or a fault. Most cells
+stop a buyer that holds the lock, inject the fault, let others buy, and let the first continue. A fault without effect gives the
 verdict [inconclusive](verdicts.md).
 
 ## Explorations and runs without a fault

@@ -59,7 +59,9 @@ func dbKillInCell(ctx context.Context, t *Testbed) (string, error) {
 			return "", err
 		}
 	}
-	sellsAgain(ctx, t, t.A, "warm")
+	if err := warm(ctx, t, t.A); err != nil {
+		return "", err
+	}
 	if _, err := t.hold(ctx, failpoint.Commit); err != nil {
 		return "", err
 	}

@@ -42,7 +42,9 @@ func lagBehind(ctx context.Context, t *Testbed) (string, error) {
 			link.Cut()
 		}
 	}
-	sellsAgain(ctx, t, t.B, "warm")
+	if err := warm(ctx, t, t.B); err != nil {
+		return "", err
+	}
 	goOn, err := c.Nodes()[laggard].Lag(ctx)
 	if err != nil {
 		return "", err

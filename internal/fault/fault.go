@@ -5,8 +5,8 @@
 // own, and few buyers. A fault with InRush can also be injected into a RunningRush. A rush is a burst of many
 // buyers that a command or the live page sends to shops on the engine's servers.
 //
-// In both, the fault stops a buyer of the first process, the holder, while it has the lock. The fault does its
-// damage, lets other buyers buy, and lets the holder continue. At the end the damage is repaired.
+// In most faults, a buyer of the first process, the holder, is stopped while it has the lock. The fault is
+// injected, other buyers buy, and the holder continues. At the end the damage is repaired.
 //
 // A fault proves that it took effect, or returns ErrMissed. It proves nothing if, for example, the buyer did
 // not hold the lock, or a restarted server kept its data. Faults do not judge the sales: internal/judge/verify

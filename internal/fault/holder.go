@@ -56,14 +56,35 @@ func arm(ctx context.Context, t *Testbed, at failpoint.Point) error {
 }
 
 // stop sends a buyer to the shop. The buyer stops at the failpoint until it is released or the injection ends.
-func stop(ctx context.Context, t *Testbed, shop *CellShop, purchaser string, at failpoint.Point) error {
-	t.afterwards(func(context.Context) error { return shop.release(purchaser) })
-	if err := shop.arm(purchaser, at); err != nil {
+func stop(ctx context.Context, t *Testbed, shop **CellShop, purchaser string, at failpoint.Point) error {
+	t.afterwards(func(context.Context) error { return (*shop).release(purchaser) })
+	if err := (*shop).arm(purchaser, at); err != nil {
 		return err
 	}
-	seen(ctx, t, t.Times.Wait, purchaser, history.Armed)
-	t.buyers.send(ctx, shop, purchaser)
+	if _, ok := seen(ctx, t, t.Times.Wait, purchaser, history.Armed); !ok {
+		return errNoHolder
+	}
+	t.buyers.send(ctx, *shop, purchaser)
 	return nil
+}
+
+// goOn lets a buyer continue that was stopped at its COMMIT. If its lease may have ended, another buyer may hold
+// the lock by right, and the COMMIT might oversell. Then goOn kills the shop instead, and the fault missed.
+func (t *Testbed) goOn(ctx context.Context, shop **CellShop, purchaser string) error {
+	if !t.mayHaveLapsed(purchaser) {
+		return (*shop).release(purchaser)
+	}
+	if err := errors.Join((*shop).Kill(), t.startAgain(ctx, shop)); err != nil {
+		return err
+	}
+	return missed("%s was stopped for so long that its lease may have ended", purchaser)
+}
+
+// mayHaveLapsed reports whether a buyer took a lock more than three quarters of a lease ago.
+func (t *Testbed) mayHaveLapsed(purchaser string) bool {
+	return slices.ContainsFunc(t.Log.Events(), func(e history.Event) bool {
+		return e.Purchaser == purchaser && e.Kind == history.Acquired && time.Since(e.At) > t.Times.Lease*3/4
+	})
 }
 
 func (t *Testbed) release() error { return t.A.release(holder) }

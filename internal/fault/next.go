@@ -39,17 +39,18 @@ func (t *Testbed) others(ctx context.Context, _, longest time.Duration) {
 }
 
 // overlap stops a buyer of shop A at its COMMIT and lets others buy at B meanwhile. A fault calls it after a
-// recovery: the lock must exclude the others again. If the buyer does not reach its COMMIT, there is nothing
-// to check.
-func overlap(ctx context.Context, t *Testbed) error {
+// recovery: the lock must exclude the others again. The proof says whether the buyer reached its COMMIT.
+func overlap(ctx context.Context, t *Testbed) (proof string, _ error) {
 	const late = "late-holder"
-	if err := stop(ctx, t, t.A, late, failpoint.Commit); err != nil {
-		return err
+	if err := stop(ctx, t, &t.A, late, failpoint.Commit); err != nil {
+		return "", err
 	}
-	if e, _ := seen(ctx, t, t.Times.Wait, late, history.Holding, history.Answered); e.Kind == history.Holding {
-		t.others(ctx, 0, t.Times.within())
+	e, _ := seen(ctx, t, t.Times.Wait, late, history.Holding, history.Answered)
+	if e.Kind != history.Holding {
+		return "afterwards, no buyer reached its COMMIT", nil
 	}
-	return t.A.release(late)
+	t.others(ctx, 0, t.Times.within())
+	return "afterwards, others came while a buyer was stopped at its COMMIT", t.goOn(ctx, &t.A, late)
 }
 
 func isNext(e history.Event) bool { return strings.HasPrefix(e.Purchaser, "next-") }

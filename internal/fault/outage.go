@@ -117,6 +117,15 @@ func sellsAgain(ctx context.Context, t *Testbed, shop *CellShop, name string) bo
 	return false
 }
 
+// warm sells a unit at a shop that has just started or whose connections may be broken, so that the next buyer
+// meets no such connection.
+func warm(ctx context.Context, t *Testbed, shop *CellShop) error {
+	if !sellsAgain(ctx, t, shop, "warm") {
+		return missed("a shop sold no unit within two waits before the next loss")
+	}
+	return nil
+}
+
 // load is a number of buyers at both shops. Each buys again when it has its answer.
 type load struct {
 	sold, refused atomic.Int64

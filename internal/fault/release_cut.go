@@ -19,10 +19,13 @@ import (
 //     COMMIT. A client that repeats the release must not let a third buyer in.
 //  2. The request is lost. The lock stays until its lease ends, and nothing may renew it.
 //
+// The first case needs a release of one command. If the answer to the first of several commands is lost, the
+// client does not send the next one.
+//
 // If the strategy has no lock, the holder stops at its COMMIT, and the COMMIT takes the place of the release.
 func releaseCut() Fault {
 	return Fault{
-		Name: "release-cut", About: "the holder's connections break during its release: once the answer is lost, once the request",
+		Name: "release-cut", About: "the holder's connections break during its release, or at COMMIT without a lock: once the answer is lost, once the request",
 		Needs: append(lockServers(), lockstrategy.NeedsNamedLocks), Stock: stock,
 		Inject: cutReleases,
 	}
@@ -32,72 +35,95 @@ func cutReleases(ctx context.Context, t *Testbed) (string, error) {
 	if err := linked(ctx, t); err != nil {
 		return "", err
 	}
-	at := failpoint.Commit
+	links := t.A.links()
+	t.afterwards(func(context.Context) error { return links.Mend() })
+	at, stopped := failpoint.Commit, "its COMMIT, without a lock to release"
 	if locks(t.Log) {
-		at = failpoint.Release
+		at, stopped = failpoint.Release, "its release"
 	}
 	if _, err := t.hold(ctx, at); err != nil {
 		return "", err
 	}
-	stood, err := answerLost(ctx, t, t.A.links())
+	first, err := answerLost(ctx, t, links)
 	if err != nil {
 		return "", err
 	}
-	const last = "last"
-	if err := stop(ctx, t, t.A, last, at); err != nil {
+	if !sellsAgain(ctx, t, t.A, "again") {
+		return "", &stalledError{"process 1 sold no unit within two waits after its connections broke"}
+	}
+	if err := requestLost(ctx, t, links, at); err != nil {
 		return "", err
 	}
-	if _, ok := seen(ctx, t, t.Times.Wait, last, history.Holding); !ok {
-		return "", &stalledError{"after the first lost release, no buyer came as far as its own release"}
-	}
-	t.A.links().Cut()
-	t.injected("the first process's connections are cut before it sends another release")
-	if err := t.A.release(last); err != nil {
-		return "", err
-	}
-	seen(ctx, t, t.Times.within(), last, history.Return)
-	return fmt.Sprintf("the holder was stopped at its release; the server executed it, and its answer was lost; "+
-		"the next buyer stood before its COMMIT for %d ms meanwhile; the request of another release was lost", stood.Milliseconds()), t.A.links().Mend()
+	return fmt.Sprintf("the holder was stopped at %s, and the answers were lost; %s; another buyer went on from there while the connections were cut", stopped, first), nil
 }
 
-// answerLost lets the holder send its release, drops the answer, and breaks the connection once a second buyer
-// has the lock. It returns for how long the second buyer was stopped at its COMMIT.
-func answerLost(ctx context.Context, t *Testbed, links testbed.Links) (stood time.Duration, _ error) {
+// answerLost lets the holder send its release, drops the answer, and breaks the connection once a second
+// buyer has the lock. It returns what the second buyer did.
+func answerLost(ctx context.Context, t *Testbed, links testbed.Links) (proof string, _ error) {
 	const second = "second"
-	if err := stop(ctx, t, t.B, second, failpoint.Commit); err != nil {
-		return 0, err
+	if err := stop(ctx, t, &t.B, second, failpoint.Commit); err != nil {
+		return "", err
 	}
 	heal(t, links)
 	if err := links.Mute(); err != nil {
-		return 0, err
+		return "", err
 	}
 	t.injected("the answers to the first process are lost")
 	if err := t.release(); err != nil {
-		return 0, err
+		return "", err
 	}
-	if _, in := seen(ctx, t, t.Times.Reach(), second, history.Holding); !in {
-		return 0, missed("no other buyer got in after the release whose answer was lost")
+	_, in := seen(ctx, t, t.Times.within(), second, history.Holding)
+	if in && t.mayHaveLapsed(holder) {
+		return "", missed("the next buyer got in when the holder's lease may have ended")
 	}
 	start := time.Now()
 	links.Cut()
 	links.Heal(ctx)
 	if err := links.Mend(); err != nil {
-		return 0, err
+		return "", err
 	}
-	seen(ctx, t, t.Times.Lease/4, holder, history.Return)
-	t.buyers.send(ctx, t.A, "third")
-	waiting, cancel := context.WithTimeout(ctx, t.Times.Lease/4)
-	defer cancel()
-	t.Log.Wait(waiting, func(e history.Event) bool { return e.Purchaser == "third" && e.Outcome == string(purchase.Sold) })
-	stood = time.Since(start)
-	if err := t.B.release(second); err != nil {
-		return 0, err
+	if in {
+		seen(ctx, t, t.Times.Lease/4, holder, history.Return)
+		t.buyers.send(ctx, t.A, "third")
+		waiting, cancel := context.WithTimeout(ctx, t.Times.Lease/4)
+		defer cancel()
+		t.Log.Wait(waiting, func(e history.Event) bool { return e.Purchaser == "third" && e.Outcome == string(purchase.Sold) })
 	}
-	if stood > t.Times.within()+t.Times.Lease/4 {
-		return 0, missed("the second buyer stood before its COMMIT for %s: its lease may have ended", stood)
+	stood := time.Since(start)
+	if err := t.goOn(ctx, &t.B, second); err != nil {
+		return "", err
 	}
 	t.buyers.wait()
-	return stood, nil
+	if !in {
+		return fmt.Sprintf("no other buyer got in within %d ms", t.Times.within().Milliseconds()), nil
+	}
+	return fmt.Sprintf("the next buyer got in and stood before its COMMIT for %d ms meanwhile", stood.Milliseconds()), nil
+}
+
+// requestLost cuts the connections before another buyer of A goes on from the point.
+func requestLost(ctx context.Context, t *Testbed, links testbed.Links, at failpoint.Point) error {
+	const last = "last"
+	if err := stop(ctx, t, &t.A, last, at); err != nil {
+		return err
+	}
+	e, _ := seen(ctx, t, t.Times.Wait+answerMargin/2, last, history.Holding, history.Answered)
+	switch {
+	case e.Outcome == string(purchase.Busy):
+		return &stalledError{"after the first lost release, a buyer was answered busy"}
+	case e.Kind != history.Holding:
+		return missed("the last buyer was not stopped, and was answered %q", e.Outcome)
+	}
+	links.Cut()
+	t.injected("the first process's connections are cut before another buyer goes on")
+	if err := t.A.release(last); err != nil {
+		return err
+	}
+	_, went := seen(ctx, t, t.Times.Wait, last, history.Resumed)
+	seen(ctx, t, t.Times.within(), last, history.Return)
+	if n := links.Answering(t.Times.within()); n > 0 || !went {
+		return missed("%d servers answered over connections that were cut, and the last buyer went on: %t", n, went)
+	}
+	return links.Mend()
 }
 
 // linked puts links (proxies) between the shops and the database if the strategy needs no lock server.

@@ -61,10 +61,8 @@ func failAgain(ctx context.Context, t *Testbed) (string, error) {
 		}
 		t.buyers.wait()
 	}
-	if err := overlap(ctx, t); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d failures (%s), and both processes sold units after each", len(names), strings.Join(names, ", ")), nil
+	after, err := overlap(ctx, t)
+	return fmt.Sprintf("%d failures (%s), and both processes sold units after each; %s", len(names), strings.Join(names, ", "), after), err
 }
 
 // soldTo counts the buyers with this prefix in their names that were sold a unit.

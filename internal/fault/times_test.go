@@ -9,6 +9,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/lockstrategy"
@@ -54,6 +55,23 @@ func TestAllowed(t *testing.T) {
 		if got := times.Allowed(c.fault, c.needs); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// TestMayHaveLapsed: a buyer whose lease may have ended must not write. A buyer without a lock has no lease.
+func TestMayHaveLapsed(t *testing.T) {
+	bed := newTestBed(t, "apple")
+	bed.Times = RushTimes()
+	for ago, want := range map[time.Duration]bool{bed.Times.within(): false, bed.Times.Lease * 4 / 5: true} {
+		purchaser := ago.String()
+		bed.Log.Add(history.Event{Kind: history.Acquired, At: time.Now().Add(-ago), Purchaser: purchaser})
+		bed.Log.Add(history.Event{Kind: history.Holding, At: time.Now().Add(-bed.Times.Lease), Purchaser: "without a lock"})
+		if got := bed.mayHaveLapsed(purchaser); got != want {
+			t.Errorf("%s after its lock, of a lease of %s: %t", ago, bed.Times.Lease, got)
+		}
+	}
+	if bed.mayHaveLapsed("without a lock") {
+		t.Error("a buyer without a lock")
 	}
 }
 

@@ -21,8 +21,8 @@ const (
 	ClientClock        Condition = "client-clock"        // the clock of the second process is ahead of the holder's by more than a lease
 	Latency            Condition = "latency"             // every answer of the lock servers is delayed by about 30 ms
 	Partition          Condition = "partition"           // the holder's shop loses its connections to the lock servers
-	ReleaseCut         Condition = "release-cut"         // the holder's connections break during its release: once the answer is lost, once the request
-	ServerHang         Condition = "server-hang"         // the lock servers, or the database if there are none, hang (SIGSTOP) until buyers give up, then execute their requests
+	ReleaseCut         Condition = "release-cut"         // the holder's connections break during its release, or at COMMIT without a lock: once the answer is lost, once the request
+	ServerHang         Condition = "server-hang"         // the lock servers, or the database if there are none, hang (SIGSTOP) until buyers give up
 	SuccessiveFailures Condition = "successive-failures" // connections are cut, lock servers restart, the database is killed, each after a recovery
 	LeaderKill         Condition = "leader-kill"         // the leader of three ZooKeeper or etcd members is killed; another is elected, and the killed one returns
 	LeaseRevoked       Condition = "lease-revoked"       // ZooKeeper or etcd revokes the lease of a lock holder while its process runs on

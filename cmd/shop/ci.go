@@ -258,8 +258,7 @@ func (o *ciOptions) service(more *ciFlags) (t *ci.Target, err error) {
 	return t, nil
 }
 
-// ciFlags are the further flags that --args contains. Each belongs to the search of a program or to the test
-// of a service.
+// ciFlags are the flags in --args. Each belongs to the search of a program or to the test of a service.
 type ciFlags struct {
 	command         *cobra.Command
 	explore         exploreOptions
@@ -302,8 +301,7 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 	return names
 }
 
-// given returns those of the named flags that the user has set, quoted for a shell, with a leading space. It
-// returns "" if there are none.
+// given returns the named flags that the user has set, quoted for a shell, with a leading space, or "".
 func given(flags *pflag.FlagSet, names []string) (text string) {
 	flags.Visit(func(flag *pflag.Flag) {
 		switch {

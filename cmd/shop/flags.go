@@ -141,8 +141,7 @@ func (f *shopFlags) register(c *cobra.Command, open bool) {
 	})
 }
 
-// registerFronts adds the flags of the checks that a buyer passes before a strategy, and of the replicas that
-// confirm a Redis lock.
+// registerFronts adds the flags of the checks before a strategy, and of the replicas that confirm a Redis lock.
 func registerFronts(flags *pflag.FlagSet, check *bool, checkByDefault bool, admit *string, admitByDefault string, replicas *int) {
 	flags.BoolVar(check, soldOutCheck, checkByDefault, "one shared stock read for later buyers after a product sells out")
 	flags.StringVar(admit, admission, admitByDefault, "admission control: adaptive or off")

@@ -105,9 +105,9 @@ func sharedFlags(has flagGroup, all *pflag.FlagSet) []string {
 	case present == nil:
 		return nil
 	case absent == nil:
-		return []string{"all of " + has.heading}
+		return []string{"all under *" + has.heading + "*"}
 	case len(absent) < len(present):
-		return []string{"all of " + has.heading + " except " + strings.Join(absent, ", ")}
+		return []string{"all under *" + has.heading + "* except " + strings.Join(absent, ", ")}
 	}
 	return []string{strings.Join(present, ", ")}
 }

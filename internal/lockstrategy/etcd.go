@@ -25,12 +25,12 @@ import (
 //
 //   - Summary: lease + concurrency.Mutex
 //   - Guarantees: Mutual exclusion per product while the lease of the holder lives. Buyers get the lock in
-//     order of arrival, across processes. A crashed process releases the lock when its lease expires. The
-//     context of the critical section ends when the client gives up the lease.
+//     order of arrival, across processes. A crashed process releases the lock when its lease expires. When
+//     the client finds that its lease has ended, it cancels the context of the critical section.
 //   - Breaks when: a pause outlasts the lease
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the lease. A
-//     client that is cut off from etcd notices late. Until its first keep-alive is answered, half a second
-//     after the grant, it assumes a lease of five seconds. After that it checks once a second whether the
+//     client that is cut off from etcd notices late. At first it assumes a lease of five seconds. After the first
+//     answer to a keep-alive, half a second after the grant, it checks once a second whether the
 //     lease has expired (clientv3/lease.go, v3.6.5, defaultTTL and deadlineLoop). The next holder gets the
 //     lock before the client notices.
 //   - Cost: One purchase takes three writes to etcd's log: the lease, the key, and their removal. A buyer that

@@ -11,10 +11,10 @@ import (
 //
 //   - Summary: the lock of `etcd`, with the write guarded by the key's create revision as fencing token
 //   - Guarantees: A holder that another buyer has overtaken writes nothing and gets `lock_lost`, however
-//     long it was paused. The lock only saves late holders useless work.
+//     long it was paused. The lock only avoids purchases that the token would reject.
 //   - Breaks when: never; the late holder gets lock_lost
 //   - How it breaks: This is true while all writers of the product use tokens from one source. Tokens from
-//     two sources, etcd and Redis for example, exclude each other: the lower ones get `lock_lost`.
+//     two sources, such as etcd and Redis, are not comparable: buyers with lower ones get `lock_lost`.
 //   - Cost: It costs the same as `etcd`, and one more update in the database.
 //   - Source: Kleppmann, "How to do distributed locking", 2016, "Making the lock safe with fencing"
 //   - Notes: A buyer first raises product.fence to its own token, then reads, and then writes only while

@@ -14,7 +14,7 @@ import (
 //
 //   - Summary: the lock of `redisson` + a token from the same script, UPDATE ... WHERE fence < ?
 //   - Guarantees: A holder that another buyer has overtaken writes nothing and gets `lock_lost`, however
-//     long it was paused and whatever Redis lost. The lock only saves late holders useless work.
+//     long it was paused and whatever Redis lost. The lock only avoids purchases that the token would reject.
 //   - Breaks when: never; the late holder gets lock_lost
 //   - How it breaks: This is true while all writers of the product use tokens from one source. If Redis loses
 //     the counter, one buyer gets `lock_lost` and raises the counter above the highest token in the database.

@@ -39,7 +39,7 @@ type (
 	Locked    = lease.Locked
 )
 
-// The events of one buy, in the order in which they can occur.
+// The events of one buy. Lost can also come before Released.
 const (
 	Waiting  = deps.Waiting
 	Acquired = deps.Acquired

@@ -21,8 +21,8 @@ import (
 //     still has the unit, but no buyer can buy it (leaked). The same happens if the database crashes during the
 //     COMMIT. Or Redis loses the counter after A was admitted: B copies the stock from the database, where
 //     A has not written yet, and is admitted too (oversold). Or Redis loses the counter between SETNX and
-//     DECRBY. Then DECRBY creates a counter below zero (leaked). A buyer that wants more units than are left
-//     subtracts them and adds them again; in between, a buyer that wants fewer may be answered "sold out".
+//     DECRBY. Then DECRBY creates a counter below zero (leaked). A buyer subtracts its units even if too few are
+//     left, and adds them again; in between, a buyer that wants fewer may be answered "sold out".
 //   - Cost: A buyer that comes too late costs one round trip to Redis. An admitted buyer locks the row from its
 //     update to the commit.
 //   - Source: Redis documentation, INCR, "Pattern: Counter", used in reverse; many flash sale tutorials use it

@@ -16,7 +16,7 @@ var errChanged = fmt.Errorf("%w: another buyer has changed the stock in Redis", 
 
 // RedisWatch computes the stock in the shop and keeps it in Redis, if no other buyer has changed it.
 //
-//   - Summary: WATCH, GET, MULTI SET EXEC in Redis, again if EXEC returned nil; then insert + unconditional update;
+//   - Summary: WATCH, GET, then MULTI, SET, EXEC in Redis, repeated while EXEC returns nil; then insert + unconditional update;
 //     INCR if there is no sale
 //   - Guarantees: The SET takes effect only if no other client has written the key since the WATCH. The counter
 //     admits no more buyers than it had units, while Redis keeps the counter and no other strategy sells.

@@ -21,8 +21,8 @@ import (
 //
 //   - Summary: ephemeral sequential node (go-zookeeper/zk)
 //   - Guarantees: Mutual exclusion per product while the session lives. Buyers get the lock in order of
-//     arrival, across processes. A crashed process releases the lock when its session ends. The context of
-//     the critical section ends with the connection, since the session may then end unnoticed.
+//     arrival, across processes. A crashed process releases the lock when its session ends. When
+//     the connection breaks, the context of the critical section ends, since the session may expire unnoticed.
 //   - Breaks when: a pause outlasts the session
 //   - How it breaks: A pause between the last check of the context and the commit outlasts the session. The
 //     session belongs to the process, so the process loses all its locks at once.

@@ -183,9 +183,15 @@ func cutCommit(t *testing.T, admin *gorm.DB, end string, buy func(context.Contex
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	told := make(chan error, 1)
-	go func() { told <- buy(ctx) }()
+	buying := func() { told <- buy(ctx) }
+	go buying()
 	var pid int
 	require.Eventually(t, "a COMMIT waits for the replica", func() bool {
+		select {
+		case <-told: // the server has not read the new setting yet, so this COMMIT waited for no replica
+			go buying()
+		default:
+		}
 		require.NoError(t, admin.Raw("SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&pid).Error)
 		return pid != 0
 	})

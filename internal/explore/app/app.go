@@ -286,10 +286,10 @@ func (a *App) program(f *file) (err error) {
 		}
 		a.Attach = f.Attach
 	}
-	if a.ReadyWithin, err = limitOf("ready-within", f.ReadyWithin); err != nil {
+	if a.ReadyWithin, err = limitOf("ready-within", f.ReadyWithin, time.Minute); err != nil {
 		return err
 	}
-	if a.IdleWithin, err = limitOf("idle-within", f.IdleWithin); err != nil {
+	if a.IdleWithin, err = limitOf("idle-within", f.IdleWithin, 30*time.Second); err != nil {
 		return err
 	}
 	if a.OwnHome && a.Attach != nil {
@@ -304,9 +304,9 @@ func (a *App) program(f *file) (err error) {
 	return nil
 }
 
-// limitOf returns the duration of a key; 30 s if the file has none.
-func limitOf(key, text string) (time.Duration, error) {
-	d, err := time.ParseDuration(cmp.Or(text, "30s"))
+// limitOf returns the duration of a key, or the default if the file has none.
+func limitOf(key, text string, otherwise time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(cmp.Or(text, otherwise.String()))
 	if err != nil || d <= 0 {
 		return 0, fmt.Errorf("%s: %q is not a duration; expected, for example, 30s", key, text)
 	}

@@ -96,7 +96,7 @@ while True:
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, log := begin(t, nil, python(t, program))
-			until(t, "it has begun", log.has("begin"))
+			require.Eventually(t, "it has begun", log.has("begin"))
 			looks := 0
 			for stop := time.Now().Add(100 * time.Millisecond); looks < 1000 || time.Now().Before(stop); looks++ {
 				if p.Asleep() {
@@ -130,8 +130,8 @@ print("begin"); os.read(r, 1)`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, log := begin(t, nil, python(t, program))
-			until(t, "it has begun", log.has("begin"))
-			until(t, "it sleeps", p.Asleep)
+			require.Eventually(t, "it has begun", log.has("begin"))
+			require.Eventually(t, "it sleeps", p.Asleep)
 			for range 100 {
 				if !p.Asleep() {
 					t.Fatal("it has woken")
@@ -146,8 +146,8 @@ func TestStopped(t *testing.T) {
 	p, log := begin(t, nil, python(t, `
 import os
 print("begin"); os.read(os.pipe()[0], 1)`))
-	until(t, "it has begun", log.has("begin"))
-	until(t, "it sleeps", p.Asleep)
+	require.Eventually(t, "it has begun", log.has("begin"))
+	require.Eventually(t, "it sleeps", p.Asleep)
 	signal := func(s syscall.Signal) {
 		t.Helper()
 		for pid := range p.tree.procs {
@@ -155,14 +155,14 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 		}
 	}
 	signal(syscall.SIGSTOP)
-	until(t, "it is stopped", func() bool { return !p.Asleep() })
+	require.Eventually(t, "it is stopped", func() bool { return !p.Asleep() })
 	for range 100 {
 		if p.Asleep() {
 			t.Fatal("it was stopped, and sleeps")
 		}
 	}
 	signal(syscall.SIGCONT)
-	until(t, "it sleeps again", p.Asleep)
+	require.Eventually(t, "it sleeps again", p.Asleep)
 }
 
 // TestAsleepAnswers: when a program is asleep, it has sent all its answers.
@@ -178,13 +178,13 @@ func TestAsleepAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The kernel may still have the byte in a queue (softirq).
-		until(t, "it has arrived", func() bool {
+		require.Eventually(t, "it has arrived", func() bool {
 			left := 0
 			err := raw.Control(func(fd uintptr) { left, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
 			return err == nil && left == 0
 		})
-		until(t, "it rests", p.Asleep)
-		until(t, "its answer has arrived", func() bool {
+		require.Eventually(t, "it rests", p.Asleep)
+		require.Eventually(t, "its answer has arrived", func() bool {
 			n, err := s.Unacknowledged(c)
 			require.NoError(t, err)
 			unread := 0
@@ -214,7 +214,7 @@ func TestAsleepLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	require.NoError(t, p.Refresh())
-	until(t, "its one thread sleeps", func() bool {
+	require.Eventually(t, "its one thread sleeps", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.tree.asleep(func() bool { return true })
@@ -227,7 +227,7 @@ func TestAsleepLog(t *testing.T) {
 // TestUnreadable: a process that cannot be inspected is never asleep.
 func TestUnreadable(t *testing.T) {
 	p, _ := begin(t, nil, "sleep 987004")
-	until(t, "it sleeps", p.Asleep)
+	require.Eventually(t, "it sleeps", p.Asleep)
 	for pid, one := range p.tree.procs {
 		if !one.complete() {
 			t.Errorf("the threads of %d are not known by their number", pid)
@@ -249,7 +249,7 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("asleep, with %s", name)
 		}
 		f.fd = was
-		until(t, "it sleeps again", p.Asleep)
+		require.Eventually(t, "it sleeps again", p.Asleep)
 	}
 	if n, err := p.tree.order[0].switches(); err != nil || n == 0 {
 		t.Errorf("switched %d times, %v", n, err)
@@ -268,7 +268,7 @@ func TestScanned(t *testing.T) {
 import os
 for i in range(3): os.fork()
 print("begin"); os.read(os.pipe()[0], 1)`))
-	until(t, "all have begun", func() bool { return bytes.Count([]byte(log.String()), []byte("begin")) == 8 })
+	require.Eventually(t, "all have begun", func() bool { return bytes.Count([]byte(log.String()), []byte("begin")) == 8 })
 	pids, err := scanned(p.keeper.pid)
 	if err != nil || len(pids) != 8 {
 		t.Errorf("scanned %v, %v", pids, err)
@@ -280,5 +280,5 @@ print("begin"); os.read(os.pipe()[0], 1)`))
 	p.mu.Lock()
 	p.tree.scan = true
 	p.mu.Unlock()
-	until(t, "it sleeps", p.Asleep)
+	require.Eventually(t, "it sleeps", p.Asleep)
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/oversell/oversell/internal/require"
 	"github.com/oversell/oversell/internal/tier"
@@ -93,21 +92,11 @@ func python(t *testing.T, program string) string {
 	return path + " -u " + file
 }
 
-// until polls the given function until it returns true.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
 // dial connects to a server, and waits until it listens.
 func dial(t *testing.T, s *Network, address string) *net.TCPConn {
 	t.Helper()
 	var c *net.TCPConn
-	until(t, "connect to "+address, func() bool {
+	require.Eventually(t, "connect to "+address, func() bool {
 		var err error
 		c, err = s.Dial(t.Context(), address)
 		return err == nil

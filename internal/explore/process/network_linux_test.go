@@ -45,7 +45,7 @@ func TestSpaces(t *testing.T) {
 		_, log := begin(t, s, python(t, `
 import socket
 print("got", socket.create_connection(("127.0.0.1", 80)).recv(1))`))
-		until(t, "the program has connected", log.has("got b'"+string(rune('a'+i))+"'"))
+		require.Eventually(t, "the program has connected", log.has("got b'"+string(rune('a'+i))+"'"))
 	}
 	if _, err := spaces[0].Listen("127.0.0.1:80"); !errors.Is(err, unix.EADDRINUSE) {
 		t.Errorf("a taken port: %v", err)
@@ -190,7 +190,7 @@ func TestUnacknowledged(t *testing.T) {
 				if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 					t.Fatal(err)
 				}
-				until(t, "it has come", func() bool {
+				require.Eventually(t, "it has come", func() bool {
 					n, err := s.Unacknowledged(c)
 					return err == nil && n == 0
 				})
@@ -199,7 +199,7 @@ func TestUnacknowledged(t *testing.T) {
 			if _, err := c.Write([]byte("four")); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "four bytes are received", func() bool {
+			require.Eventually(t, "four bytes are received", func() bool {
 				n, err := s.Received(c)
 				return err == nil && n == 4
 			})
@@ -207,7 +207,7 @@ func TestUnacknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent := 0
-			until(t, "more was sent than there is room for", func() bool { // a slow machine may accept nothing for a while
+			require.Eventually(t, "more was sent than there is room for", func() bool { // a slow machine may accept nothing for a while
 				_ = other.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 				taken, err := other.Write(make([]byte, 1<<20))
 				if sent += taken; !errors.Is(err, os.ErrDeadlineExceeded) && (err != nil || sent > 64<<20) {
@@ -224,12 +224,12 @@ func TestUnacknowledged(t *testing.T) {
 			}
 			_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 			go func() { _, _ = io.Copy(io.Discard, c) }()
-			until(t, "all has come", func() bool {
+			require.Eventually(t, "all has come", func() bool {
 				n, err := s.Unacknowledged(c)
 				return err == nil && n == 0
 			})
 			_ = other.Close()
-			until(t, "the end has come", func() bool {
+			require.Eventually(t, "the end has come", func() bool {
 				n, err := s.Unacknowledged(c)
 				return err == nil && n == 0
 			})
@@ -257,7 +257,7 @@ func TestHost(t *testing.T) {
 	_, log := begin(t, s, "readlink /proc/self/ns/net")
 	mine, err := os.Readlink("/proc/self/ns/net")
 	require.NoError(t, err)
-	until(t, "the program says its network", log.has("net:"))
+	require.Eventually(t, "the program says its network", log.has("net:"))
 	if got := strings.TrimSpace(log.String()); got != mine {
 		t.Errorf("the program's network is %s, want %s", got, mine)
 	}

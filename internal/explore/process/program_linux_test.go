@@ -27,7 +27,7 @@ func TestPID(t *testing.T) {
 	p, err := Start(newTestNetwork(t), Command{Line: "echo this is $$ here; exec sleep 1000", Log: log, PID: 7000})
 	require.NoError(t, err)
 	defer p.Stop()
-	until(t, "a process id of 70.. is printed", log.has("this is 70"))
+	require.Eventually(t, "a process id of 70.. is printed", log.has("this is 70"))
 	require.NoError(t, p.Refresh())
 	if ids := p.PIDs(); len(ids) != 1 || !log.has("this is "+ids[0]+" here")() {
 		t.Errorf("ids %q of a program that says: %s", ids, log)
@@ -66,7 +66,7 @@ func TestKilled(t *testing.T) {
 				}
 				require.NoError(t, explorer.Process.Kill())
 				_ = explorer.Wait()
-				until(t, "all are gone", func() bool {
+				require.Eventually(t, "all are gone", func() bool {
 					left := running(fmt.Sprint(mark))
 					for _, pid := range kept {
 						if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(b), keeperName) {
@@ -75,7 +75,7 @@ func TestKilled(t *testing.T) {
 					}
 					return len(left) == 0
 				})
-				until(t, "nobody uses its network", func() bool {
+				require.Eventually(t, "nobody uses its network", func() bool {
 					return how != "space" || len(inNetwork(strings.TrimSpace(network))) == 0
 				})
 				_ = read.Close()
@@ -148,7 +148,7 @@ func TestStop(t *testing.T) {
 			p, err := start(Command{Line: "echo begin >&2; " + daemon(mark), Log: log})
 			require.NoError(t, err)
 			// Three daemons and one child. The shells wait, or were replaced.
-			until(t, "the daemons run", func() bool { return len(running("sleep\x00"+fmt.Sprint(mark))) == 4 })
+			require.Eventually(t, "the daemons run", func() bool { return len(running("sleep\x00"+fmt.Sprint(mark))) == 4 })
 			if err := p.Err(); err != nil {
 				t.Errorf("it runs, and has ended: %v", err)
 			}
@@ -189,13 +189,13 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 		if line[0] == 't' && want == "exit status 127" {
-			until(t, "the shell says why", log.has("there-is-no-such: ")) // "not found", or a folder that the user may not read
+			require.Eventually(t, "the shell says why", log.has("there-is-no-such: ")) // "not found", or a folder that the user may not read
 		}
 	}
 	p, _ := begin(t, s, "sleep 987002 & true")
 	<-p.Done()
-	until(t, "it lives on", func() bool { return len(running("sleep\x00987002")) == 1 })
-	until(t, "and is a part of the program", func() bool { return p.Asleep() && len(p.tree.procs) == 1 })
+	require.Eventually(t, "it lives on", func() bool { return len(running("sleep\x00987002")) == 1 })
+	require.Eventually(t, "and is a part of the program", func() bool { return p.Asleep() && len(p.tree.procs) == 1 })
 	p.Stop()
 	if left := running("987002"); len(left) > 0 {
 		t.Errorf("left: %v", left)
@@ -275,7 +275,7 @@ func TestAttach(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	p, err := Attach(cmd.Process.Pid)
 	require.NoError(t, err)
-	until(t, "it sleeps with its child", func() bool { return p.Asleep() && len(p.tree.procs) == 2 })
+	require.Eventually(t, "it sleeps with its child", func() bool { return p.Asleep() && len(p.tree.procs) == 2 })
 	left, err := Attach(cmd.Process.Pid)
 	require.NoError(t, err)
 	left.Stop()

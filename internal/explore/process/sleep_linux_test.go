@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/require"
 )
 
 // sleeps is a server with an idle loop and a pool of threads that wait with time-outs. A request says how to wait. Another
@@ -53,7 +55,7 @@ while True:
 // asleepNow waits until Asleep returns true, since idle loops wake from time to time.
 func asleepNow(t *testing.T, p *Program) {
 	t.Helper()
-	until(t, "it sleeps", p.Asleep)
+	require.Eventually(t, "it sleeps", p.Asleep)
 }
 
 func baseline(t *testing.T, p *Program) {
@@ -95,7 +97,7 @@ func TestSleeps(t *testing.T) {
 		t.Helper()
 		for range 20 {
 			sleeps, sure := false, false
-			until(t, "every wait is read", func() bool { // the pool's threads wake in between
+			require.Eventually(t, "every wait is read", func() bool { // the pool's threads wake in between
 				asleepNow(t, p)
 				sleeps, sure = p.sleeping(5*time.Second, false)
 				return sure
@@ -111,9 +113,9 @@ func TestSleeps(t *testing.T) {
 	for _, way := range []string{"a", "b", "c", "d", "e", "f", "p"} {
 		ask(c, way)
 		// At the first check, the request may not have reached the program.
-		until(t, way+" sleeps", func() bool { return p.Asleep() && p.Sleeping(5*time.Second) })
+		require.Eventually(t, way+" sleeps", func() bool { return p.Asleep() && p.Sleeping(5*time.Second) })
 		if way == "a" || way == "f" { // 0.3 s, 1 ms
-			until(t, way+" wakes soon, or does not", func() bool { return p.Asleep() && p.Wakes(5*time.Millisecond) == (way == "f") })
+			require.Eventually(t, way+" wakes soon, or does not", func() bool { return p.Asleep() && p.Wakes(5*time.Millisecond) == (way == "f") })
 		}
 		ask(c, ".")
 		answered(c)
@@ -127,7 +129,7 @@ func TestSleeps(t *testing.T) {
 	for _, way := range []string{"r", "s", "t"} {
 		other := dial(t, s, "127.0.0.1:8080")
 		ask(other, way)
-		until(t, "the request is there", func() bool {
+		require.Eventually(t, "the request is there", func() bool {
 			return p.Asleep() && len(p.tree.order) >= 1+4+1 // main, pool, serve
 		})
 		idle(way)
@@ -190,11 +192,11 @@ while True:
 `))
 	c := dial(t, s, "127.0.0.1:8080")
 	baseline(t, p)
-	until(t, "it has nothing to do", func() bool { return p.Asleep() && !p.Sleeping(time.Minute) })
+	require.Eventually(t, "it has nothing to do", func() bool { return p.Asleep() && !p.Sleeping(time.Minute) })
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its timer is near, and not as near as a millisecond", func() bool {
+	require.Eventually(t, "its timer is near, and not as near as a millisecond", func() bool {
 		return p.Asleep() && p.Sleeping(time.Minute) && !p.Sleeping(time.Millisecond)
 	})
 	if _, err := c.Write([]byte(".")); err != nil {
@@ -203,7 +205,7 @@ while True:
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "its timer has fired", func() bool { return p.Asleep() && !p.Sleeping(time.Minute) })
+	require.Eventually(t, "its timer has fired", func() bool { return p.Asleep() && !p.Sleeping(time.Minute) })
 }
 
 // TestWait parses the kernel's description of a thread's wait.

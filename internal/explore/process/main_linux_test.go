@@ -42,7 +42,7 @@ func TestNotRoot(t *testing.T) {
 		require.NoError(t, os.Chmod(dir, 0o777))
 	}
 	tests := []string{"TestSpaces", "TestBacklog", "TestKilled", "TestStop", "TestCommand", "TestPID", "TestAttach", "TestAsleep", "TestRests", "TestSleeps"}
-	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v", "-test.timeout=60s")
+	again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^("+strings.Join(tests, "|")+")$", "-test.v", "-test.timeout=10m")
 	again.Dir = tmp
 	again.Env = append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp, "GOCOVERDIR="+tmp)
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: credential}

@@ -14,12 +14,12 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/topology"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
 	"github.com/oversell/oversell/internal/lockstrategy"
 	"github.com/oversell/oversell/internal/nearest"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -267,15 +267,15 @@ func choose[K ~string](flag string, asked []string, known []K, command string) (
 // failed to judge, and these over inconclusive cells.
 func exitOf(r verify.Report) error {
 	sorted := r.Sort()
-	switch failed := witness.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {
+	switch failed := plural.Count(len(sorted.Failed), "cell") + " not judged because of harness errors"; {
 	case len(sorted.Failed) > 0 && len(sorted.Failed) == len(r.Cells):
 		return &exitError{exitHarness, failed}
 	case len(sorted.Broken) > 0:
-		return &exitError{exitBroken, witness.Count(len(sorted.Broken), "cell") + " not as promised"}
+		return &exitError{exitBroken, plural.Count(len(sorted.Broken), "cell") + " not as promised"}
 	case len(sorted.Failed) > 0:
 		return &exitError{exitBroken, failed}
 	case len(sorted.Void) > 0:
-		return &exitError{exitInconclusive, witness.Count(len(sorted.Void), "cell") + " inconclusive"}
+		return &exitError{exitInconclusive, plural.Count(len(sorted.Void), "cell") + " inconclusive"}
 	}
 	return nil
 }

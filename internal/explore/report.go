@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Report is the result of a search, as printed by `shop explore --json`.
@@ -168,7 +168,7 @@ func command(strategy, flags string) string { return "shop explore " + strategy 
 
 // Extent says in one phrase how much was explored. "N of N" means that no schedule was left out.
 func (r Report) Extent() string {
-	text := witness.Count(r.Explored, "schedule")
+	text := plural.Count(r.Explored, "schedule")
 	var notes []string
 	if r.Alike {
 		notes = append(notes, "buyers alike")
@@ -177,7 +177,7 @@ func (r Report) Extent() string {
 		notes = append(notes, "nodes alike")
 	}
 	if r.Merged && r.Runs < r.Explored {
-		notes = append(notes, witness.Count(r.Runs, "run"), "equal states merged")
+		notes = append(notes, plural.Count(r.Runs, "run"), "equal states merged")
 	}
 	if r.Reduced {
 		notes = append(notes, "commuting commands in one order")
@@ -246,9 +246,9 @@ func (r Report) Notes() (all []string) {
 	}
 	switch {
 	case r.Early > 0 && r.Engine == AppEngine:
-		all = append(all, fmt.Sprintf("refused while a unit was left: in %s a buyer was refused that is served one after the other; strict: true in the file makes that a break", witness.Count(r.Early, "schedule")))
+		all = append(all, fmt.Sprintf("refused while a unit was left: in %s a buyer was refused that is served one after the other; strict: true in the file makes that a break", plural.Count(r.Early, "schedule")))
 	case r.Early > 0:
-		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", witness.Count(r.Early, "schedule")))
+		all = append(all, fmt.Sprintf("in %s a buyer was told sold out while enough units were left: a later buyer could buy", plural.Count(r.Early, "schedule")))
 	}
 	if r.Stray != "" {
 		all = append(all, "a lock of a session is released, or may be, on a connection that does not hold it: "+r.Stray)
@@ -283,7 +283,7 @@ func kinds(all map[verdict.Verdict]int) map[verdict.Verdict]int {
 
 // Broken returns the number of violations as text: "40 violations (19 broken, 21 failed)", or "1 violation".
 func (r Report) Broken() string {
-	text := witness.Count(r.Violations, "violation")
+	text := plural.Count(r.Violations, "violation")
 	if len(r.Kinds) < 2 {
 		return text
 	}
@@ -314,7 +314,7 @@ func (r Report) limits(bound *int) string {
 		limits = append(limits, fmt.Sprintf("%d of the events", *r.MaxEvents))
 	}
 	if bound != nil {
-		limits = append(limits, witness.Count(*bound, "preemption"))
+		limits = append(limits, plural.Count(*bound, "preemption"))
 	}
 	if limits == nil {
 		return ""
@@ -349,7 +349,7 @@ func (r Report) gaps() (text string) {
 		text += fmt.Sprintf(", among them all%s (%d)", r.limits(r.Within), r.exploredWithin)
 	}
 	if r.Missed > 0 {
-		text += fmt.Sprintf("; %s of a concurrent pair did not occur again", witness.Count(r.Missed, "course"))
+		text += fmt.Sprintf("; %s of a concurrent pair did not occur again", plural.Count(r.Missed, "course"))
 	}
 	text += r.voidRuns()
 	if r.Late {
@@ -373,19 +373,19 @@ func (r Report) gaps() (text string) {
 
 func (r Report) voidRuns() (text string) {
 	if r.Void > 0 {
-		text = fmt.Sprintf("; %s discarded (%s), not counted", witness.Count(r.Void, "run"), reasons(r.Voids))
+		text = fmt.Sprintf("; %s discarded (%s), not counted", plural.Count(r.Void, "run"), reasons(r.Voids))
 	}
 	if r.Lost > 0 {
-		text += fmt.Sprintf("; %s given up, each discarded %d times", witness.Count(r.Lost, "schedule"), voidTries)
+		text += fmt.Sprintf("; %s given up, each discarded %d times", plural.Count(r.Lost, "schedule"), voidTries)
 	}
 	if r.Dropped > 0 {
-		text += fmt.Sprintf("; %s did not run again, and is not counted", witness.Count(r.Dropped, "violation"))
+		text += fmt.Sprintf("; %s did not run again, and is not counted", plural.Count(r.Dropped, "violation"))
 		if r.Dropped > 1 {
 			text = strings.TrimSuffix(text, "is not counted") + "are not counted"
 		}
 	}
 	if r.Unconfirmed > 0 {
-		text += fmt.Sprintf("; %s more not replayed and not counted", witness.Count(r.Unconfirmed, "violation"))
+		text += fmt.Sprintf("; %s more not replayed and not counted", plural.Count(r.Unconfirmed, "violation"))
 	}
 	return text
 }

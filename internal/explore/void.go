@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/oversell/oversell/internal/explore/schedule"
-	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // The explorer may lose control of a run of a program under test, for example after an unexpected command. Such a run
@@ -131,7 +131,7 @@ func commonest(all []Voided) []Voided {
 
 // String returns the line for a report.
 func (v Voided) String() string {
-	text := witness.Count(v.Runs, "run") + " discarded: " + v.Why
+	text := plural.Count(v.Runs, "run") + " discarded: " + v.Why
 	if v.Details != "" {
 		text += ": " + v.Details
 	}

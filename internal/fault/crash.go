@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // crash kills a shop process with SIGKILL while one of its buyers, the holder, is stopped before COMMIT. The
@@ -43,7 +43,7 @@ func injectCrash[F Field](ctx context.Context, f F) (string, error) {
 	case answers:
 		return "", missed("the holder's process answers after its SIGKILL")
 	case s.InRush:
-		return fmt.Sprintf("process 1 was killed with %s inside, one of them stopped before its write; it ended and answered no more, and another was started", audit.Count(inside, "buyer")), nil
+		return fmt.Sprintf("process 1 was killed with %s inside, one of them stopped before its write; it ended and answered no more, and another was started", plural.Count(inside, "buyer")), nil
 	}
 	return "the holder reported that it holds; its process was killed and answers no more", nil
 }

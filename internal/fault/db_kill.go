@@ -6,7 +6,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // enoughInRush is the number of sales that a running rush, a burst of buyers, must have acknowledged before
@@ -96,5 +96,5 @@ func dbKillInRush(ctx context.Context, r *RunningRush) (string, error) {
 	if !gone {
 		return "", missed("the database was there after its SIGKILL")
 	}
-	return fmt.Sprintf("the database was killed after %s, with %s inside process 1, and %s was closed; then it was started again", audit.Count(sold, "sale"), audit.Count(inside, "buyer"), server.Address()), nil
+	return fmt.Sprintf("the database was killed after %s, with %s inside process 1, and %s was closed; then it was started again", plural.Count(sold, "sale"), plural.Count(inside, "buyer"), server.Address()), nil
 }

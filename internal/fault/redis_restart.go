@@ -7,7 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // redisRestart kills Redis and restarts it without its data, while a buyer that holds the lock is stopped at
@@ -62,7 +62,7 @@ func redisRestartInRush(ctx context.Context, r *RunningRush) (string, error) {
 		return "", err
 	}
 	pauseFor(ctx, min(r.times.within(), time.Second))
-	return fmt.Sprintf("Redis came back without %s of the product; others bought %s while a buyer was stopped before its write", audit.Count(keys, "key"), audit.Count(r.tally.sold()-sold, "unit")), nil
+	return fmt.Sprintf("Redis came back without %s of the product; others bought %s while a buyer was stopped before its write", plural.Count(keys, "key"), plural.Count(r.tally.sold()-sold, "unit")), nil
 }
 
 // keeperOf returns the server of a cell (two shops under one fault) that has the product's keys, and the keys.

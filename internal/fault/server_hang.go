@@ -7,8 +7,8 @@ import (
 
 	"github.com/oversell/oversell/internal/engine/topology"
 	"github.com/oversell/oversell/internal/fault/failpoint"
-	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/history"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -46,7 +46,7 @@ func hang(ctx context.Context, t *Testbed) (string, error) {
 	if err := each(servers, freezer.Freeze); err != nil {
 		return "", err
 	}
-	t.injected("SIGSTOP of %s", audit.Count(len(servers), "server"))
+	t.injected("SIGSTOP of %s", plural.Count(len(servers), "server"))
 	if inside != "" {
 		if err := t.release(); err != nil {
 			return "", err
@@ -70,7 +70,7 @@ func hang(ctx context.Context, t *Testbed) (string, error) {
 	if err := each(servers, freezer.Thaw); err != nil {
 		return "", err
 	}
-	t.injected("SIGCONT of %s", audit.Count(len(servers), "server"))
+	t.injected("SIGCONT of %s", plural.Count(len(servers), "server"))
 	t.buyers.wait()
 	after, err := overlap(ctx, t)
 	if err != nil {
@@ -80,7 +80,7 @@ func hang(ctx context.Context, t *Testbed) (string, error) {
 		return "", missed("no buyer gave up while the servers hung")
 	}
 	return fmt.Sprintf("%s stopped with open connections%s; %d of %d buyers gave up before the servers ran on; %s",
-		audit.Count(len(servers), "server"), inside, gaveUp, len(came), after), nil
+		plural.Count(len(servers), "server"), inside, gaveUp, len(came), after), nil
 }
 
 // hanging returns the servers that hang, and where the holder is stopped before.

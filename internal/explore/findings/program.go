@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Program is the output of `shop verify --app --json`.
@@ -117,7 +118,7 @@ func (r *Rush) text(w io.Writer, name string) error {
 		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(c.Verdict)}))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, witness.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{}))
+	fmt.Fprintf(&b, "\nrush: %s, %s of %d buyers at once in %.1f s: %s\n%s\n", name, plural.Count(len(r.Rounds), "burst"), r.Buyers, r.Seconds, r.Verdict, t.Terminal(report.Look{}))
 	switch {
 	case r.Why == "":
 	case r.broken():
@@ -162,7 +163,7 @@ func (r *Program) Document(o Origin, command, given string) (report.Document, er
 	c := report.Case{
 		Group: len(d.Groups), Suite: r.Explore.Strategy, Name: "rush", Title: r.Explore.Strategy, Word: string(r.Rush.Verdict),
 		Status:  map[verdict.Verdict]report.Status{verdict.Holds: report.Holds, verdict.Broken: report.Contradicts, verdict.Failed: report.Contradicts, verdict.Inconclusive: report.Void}[r.Rush.Verdict],
-		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", witness.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
+		Seen:    cmp.Or(r.Rush.Why, fmt.Sprintf("%s of %d buyers at once, none breaks", plural.Count(len(r.Rush.Rounds), "crowd"), r.Rush.Buyers)),
 		Took:    time.Duration(r.Rush.Seconds * float64(time.Second)),
 		Command: fmt.Sprintf("shop verify%s --rush-buyers %d --repeat %d", given, r.Rush.Buyers, r.Rush.Asked),
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Reason explains why a search without a violation proves nothing. The command then ends with exit code 3.
@@ -25,13 +25,13 @@ const OneSchedule = "one schedule"
 func Reasons() []Reason {
 	return []Reason{
 		{"not confirmed", func(r explore.Report) bool { return r.Dropped+r.Unconfirmed > 0 }, func(r explore.Report) string {
-			return fmt.Sprintf("not confirmed: %s seen, and no replay broke again; %s", witness.Count(r.Dropped+r.Unconfirmed, "violation"), discardedPage)
+			return fmt.Sprintf("not confirmed: %s seen, and no replay broke again; %s", plural.Count(r.Dropped+r.Unconfirmed, "violation"), discardedPage)
 		}},
 		{"not confirmed", func(r explore.Report) bool { return r.Racing != "" }, func(r explore.Report) string {
 			return "not confirmed: no schedule of all buyers broke, but " + r.Racing
 		}},
 		{"discarded", func(r explore.Report) bool { return r.Void > 0 }, func(r explore.Report) string {
-			return fmt.Sprintf(notFound+"%s discarded, so this is no proof%s; %s", witness.Count(r.Void, "run"), byItself(r), discardedPage)
+			return fmt.Sprintf(notFound+"%s discarded, so this is no proof%s; %s", plural.Count(r.Void, "run"), byItself(r), discardedPage)
 		}},
 		{"ignored", func(r explore.Report) bool { return len(r.Ignored) > 0 }, func(r explore.Report) string {
 			return notFound + "`ignore` of the file passes a command that matters, so its order was not explored: write a narrower entry; " + r.Ignored[0]
@@ -46,7 +46,7 @@ func Reasons() []Reason {
 			return notFound + r.GaveUp
 		}},
 		{"too many steps", func(r explore.Report) bool { return r.Cut > 0 }, func(r explore.Report) string {
-			return fmt.Sprintf(notFound+"%s had too many steps and ended early: shorten the retries of the buyers, or lower --tries", witness.Count(r.Cut, "schedule"))
+			return fmt.Sprintf(notFound+"%s had too many steps and ended early: shorten the retries of the buyers, or lower --tries", plural.Count(r.Cut, "schedule"))
 		}},
 		{"budget", func(r explore.Report) bool { return !r.Complete }, func(explore.Report) string {
 			return notFound + "the search is incomplete; raise --budget or --max-schedules, or lower --bound"

@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // Of returns the result of a search for the formats of a witness.
@@ -79,7 +80,7 @@ func inParts(parts int64) string {
 	if parts == 0 {
 		return ""
 	}
-	return " in " + witness.Count(int(parts), "part")
+	return " in " + plural.Count(int(parts), "part")
 }
 
 // withOrders describes the units and the keys of the purchases, and what runs before the strategy. It returns "" if

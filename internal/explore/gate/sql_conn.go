@@ -12,7 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
-	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Conn is one connection. As with every driver.Conn, only one goroutine may use it at a time.
@@ -132,9 +132,9 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		n, _ := got.RowsAffected()
 		c.after(o, n > 0, n > 0)
 		if id, err := got.LastInsertId(); err == nil && strings.HasPrefix(o.Name, "INSERT") { // other statements return the id of an earlier INSERT
-			o.Answer = fmt.Sprintf("%s, id %d", witness.Count(int(n), "row"), id)
+			o.Answer = fmt.Sprintf("%s, id %d", plural.Count(n, "row"), id)
 		}
-		return o.done(nil, witness.Count(int(n), "row"))
+		return o.done(nil, plural.Count(n, "row"))
 	})
 	return result, err
 }

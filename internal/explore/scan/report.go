@@ -11,9 +11,9 @@ import (
 
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/findings"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Report is the result of a scan, as `shop scan --json` prints it.
@@ -60,7 +60,7 @@ func (r Report) open() (requests, pairs []string) {
 	}
 	requests = append(requests, r.Unused...)
 	if notRun > 0 {
-		requests = append(requests, witness.Count(notRun, "request")+r.noTurn())
+		requests = append(requests, plural.Count(notRun, "request")+r.noTurn())
 	}
 	notRun = 0
 	for _, p := range r.Pairs {
@@ -73,7 +73,7 @@ func (r Report) open() (requests, pairs []string) {
 		}
 	}
 	if notRun > 0 {
-		pairs = append(pairs, witness.Count(notRun, "pair")+r.noTurn())
+		pairs = append(pairs, plural.Count(notRun, "pair")+r.noTurn())
 	}
 	return requests, pairs
 }
@@ -95,7 +95,7 @@ func (r Report) Unproven() string {
 	case r.Unfinished != "":
 		return r.Unfinished
 	case len(reasons) > 1:
-		return fmt.Sprintf("%s; and %s", reasons[0], witness.Count(len(reasons)-1, "other reason"))
+		return fmt.Sprintf("%s; and %s", reasons[0], plural.Count(len(reasons)-1, "other reason"))
 	case len(reasons) == 1:
 		return reasons[0]
 	case r.Broken() || r.count(isVerdict(verdict.Holds)) > 0:
@@ -125,7 +125,7 @@ func (r Report) title() string {
 			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
 	}
-	return fmt.Sprintf("%s on %s: %s, %s: %s", r.Program, r.Servers, witness.Count(len(r.Requests), "request"), witness.Count(len(r.Pairs), "pair"), strings.Join(counts, ", "))
+	return fmt.Sprintf("%s on %s: %s, %s: %s", r.Program, r.Servers, plural.Count(len(r.Requests), "request"), plural.Count(len(r.Pairs), "pair"), strings.Join(counts, ", "))
 }
 
 // status returns the status of the pair's cell in the table.

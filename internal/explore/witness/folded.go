@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Folded is the short form of a witness: only the steps that concern the violation, in few rows.
@@ -105,13 +107,5 @@ func (w *Witness) Omission() string {
 	slices.SortFunc(counts, func(a, b string) int {
 		return strings.Compare(a[strings.LastIndex(a, " "):], b[strings.LastIndex(b, " "):])
 	})
-	return fmt.Sprintf("left out: %s (%s) on tables and keys that neither the broken rule nor another buyer's writes touch; --verbose shows them", Count(total, "command"), strings.Join(counts, ", "))
-}
-
-// Count returns a number with its noun: "1 schedule", "2 schedules".
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("left out: %s (%s) on tables and keys that neither the broken rule nor another buyer's writes touch; --verbose shows them", plural.Count(total, "command"), strings.Join(counts, ", "))
 }

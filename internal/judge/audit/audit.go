@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/product"
 	"github.com/oversell/oversell/internal/purchase"
 )
@@ -106,24 +107,24 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	r := e.Sums
 	switch {
 	case e.Lost > 0:
-		return verdict.Lost, Count(e.Lost, "sale") + verb(e.Lost, " was acknowledged and has no record", " were acknowledged and have no record")
+		return verdict.Lost, plural.Count(e.Lost, "sale") + plural.Word(e.Lost, " was acknowledged and has no record", " were acknowledged and have no record")
 	case r.Diverged != "":
 		return verdict.Diverged, r.Diverged
 	case r.Duplicates > 0:
-		return verdict.Duplicated, Count(r.Duplicates, "record") + verb(r.Duplicates, " repeats", " repeat") + " an Idempotency-Key"
+		return verdict.Duplicated, plural.Count(r.Duplicates, "record") + plural.Word(r.Duplicates, " repeats", " repeat") + " an Idempotency-Key"
 	case r.Oversold > 0:
-		return verdict.Oversold, fmt.Sprintf("%s sold of %d stocked", Count(r.UnitsSold, "unit"), r.Stocked)
+		return verdict.Oversold, fmt.Sprintf("%s sold of %d stocked", plural.Count(r.UnitsSold, "unit"), r.Stocked)
 	case r.Drift > 0:
-		return verdict.Drifted, Count(r.Drift, "update") + " of the stock" + verb(r.Drift, " was", " were") + " lost"
+		return verdict.Drifted, plural.Count(r.Drift, "update") + " of the stock" + plural.Word(r.Drift, " was", " were") + " lost"
 	case r.Drift < 0 && r.Leftover < 0:
-		return verdict.Leaked, fmt.Sprintf("the stock is %d: more was taken from it than the %s sold", r.Leftover, Count(r.UnitsSold, "unit"))
+		return verdict.Leaked, fmt.Sprintf("the stock is %d: more was taken from it than the %s sold", r.Leftover, plural.Count(r.UnitsSold, "unit"))
 	case r.Drift < 0:
-		return verdict.Leaked, Count(-r.Drift, "unit") + " left the stock and" + verb(-r.Drift, " was", " were") + " not sold"
+		return verdict.Leaked, plural.Count(-r.Drift, "unit") + " left the stock and" + plural.Word(-r.Drift, " was", " were") + " not sold"
 	case e.Untold > 0:
-		return verdict.Leaked, Count(e.Untold, "record") + verb(e.Untold, " belongs to a buyer that was refused, or that has", " belong to buyers that were refused, or that have") + " two records for one sale"
+		return verdict.Leaked, plural.Count(e.Untold, "record") + plural.Word(e.Untold, " belongs to a buyer that was refused, or that has", " belong to buyers that were refused, or that have") + " two records for one sale"
 	case r.Leftover > 0 && e.Denied > 0 && e.Doubtful >= r.Leftover && e.Progress.Starvation != "":
 		return verdict.Inconclusive, fmt.Sprintf("%s: %s, and orders for %s were not answered in time, so the shop may have reserved them when it refused others",
-			e.Progress.Starvation, r.left(), Count(e.Doubtful, "unit"))
+			e.Progress.Starvation, r.left(), plural.Count(e.Doubtful, "unit"))
 	case r.Leftover > 0 && e.Denied > 0:
 		return verdict.Leaked, fmt.Sprintf("%s and %s told that it is sold out", r.left(), were(e.Denied))
 	case e.Progress.Stuck() != "":
@@ -138,7 +139,7 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	case e.Progress.starving() != "":
 		return verdict.Inconclusive, e.Progress.starving() + e.gaveUp()
 	case e.Demand-e.Unread <= r.Stocked:
-		return verdict.Inconclusive, fmt.Sprintf("%s asked for, %d stocked: the demand was not above the stock", Count(e.Demand-e.Unread, "unit"), r.Stocked)
+		return verdict.Inconclusive, fmt.Sprintf("%s asked for, %d stocked: the demand was not above the stock", plural.Count(e.Demand-e.Unread, "unit"), r.Stocked)
 	case e.Unheard > 0 && e.Sold == 0:
 		return verdict.Inconclusive, "no sale was acknowledged, and " + e.lostAnswers()
 	case r.UnitsSold == 0 && e.SoldOut > 0: // the refusals are correct: each order was for more units than were left and not reserved
@@ -146,15 +147,15 @@ func Judge(e Evidence) (verdict.Verdict, string) {
 	case e.MaxOverlap < 2:
 		return verdict.Inconclusive, "no two buys were in flight at once"
 	case e.Busy > 0 && (r.Leftover > 0 || e.Progress.Wait > 0 && !e.Progress.goesOn()):
-		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %s left; %s", Count(e.Busy, "buyer"), Count(r.Leftover, "unit"), e.Progress.slow())
+		return verdict.Inconclusive, fmt.Sprintf("%s gave up with %s left; %s", plural.Count(e.Busy, "buyer"), plural.Count(r.Leftover, "unit"), e.Progress.slow())
 	case e.Unanswered > 0 && r.Leftover == 0:
 		return verdict.Inconclusive, were(e.Unanswered) + " neither served nor refused"
 	case r.Leftover > 0 && e.Unanswered > 0:
-		return verdict.Inconclusive, fmt.Sprintf("%s and %s got no answer", r.left(), Count(e.Unanswered+e.Unheard, "buyer"))
+		return verdict.Inconclusive, fmt.Sprintf("%s and %s got no answer", r.left(), plural.Count(e.Unanswered+e.Unheard, "buyer"))
 	case r.Leftover > 0 && e.SoldOut == 0: // without refusals for large orders, nothing explains the units that are left
 		return verdict.Inconclusive, r.left() + " and no buyer was refused" + e.unheard()
 	}
-	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()
+	return verdict.Holds, fmt.Sprintf("%s sold of %d stocked, %d left", plural.Count(r.UnitsSold, "unit"), r.Stocked, r.Leftover) + e.unheard()
 }
 
 func (e Evidence) unheard() string {
@@ -165,16 +166,16 @@ func (e Evidence) unheard() string {
 }
 
 func (e Evidence) lostAnswers() string {
-	return Count(e.Unheard, "answer") + verb(e.Unheard, " was", " were") + " lost"
+	return plural.Count(e.Unheard, "answer") + plural.Word(e.Unheard, " was", " were") + " lost"
 }
 
 func (r Sums) left() string {
-	return Count(r.Leftover, "unit") + verb(r.Leftover, " is", " are") + " left"
+	return plural.Count(r.Leftover, "unit") + plural.Word(r.Leftover, " is", " are") + " left"
 }
 
 func (e Evidence) gaveUp() string {
 	if e.Busy == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s gave up with %s left", Count(e.Busy, "buyer"), Count(e.Sums.Leftover, "unit"))
+	return fmt.Sprintf("; %s gave up with %s left", plural.Count(e.Busy, "buyer"), plural.Count(e.Sums.Leftover, "unit"))
 }

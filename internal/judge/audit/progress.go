@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/load/pulse"
 	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -189,7 +190,7 @@ func (p Progress) Stuck() string {
 	if !p.exceeds(p.Idle - p.Starved) {
 		return ""
 	}
-	text := fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), Count(p.Waiting, "buyer"), inWords(p.Usual))
+	text := fmt.Sprintf("no buyer was served for %s while %s waited, and a purchase takes %s", inWords(p.Idle), plural.Count(p.Waiting, "buyer"), inWords(p.Usual))
 	if p.Starved >= p.Idle/10 {
 		text += fmt.Sprintf("; this process got no processor for %s of that time", inWords(p.Starved))
 	}
@@ -241,19 +242,6 @@ func inWords(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-// Count returns the number and the noun, such as "2 buyers". The noun is in the plural unless the number is 1.
-func Count[N int | int64](n N, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
+func were[N int | int64](n N) string {
+	return plural.Count(n, "buyer") + plural.Word(n, " was", " were")
 }
-
-func verb[N int | int64](n N, singular, plural string) string {
-	if n == 1 {
-		return singular
-	}
-	return plural
-}
-
-func were[N int | int64](n N) string { return Count(n, "buyer") + verb(n, " was", " were") }

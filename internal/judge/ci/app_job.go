@@ -13,11 +13,11 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/findings"
 	"github.com/oversell/oversell/internal/explore/program"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/format"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // An appJob searches every schedule (order of the steps of concurrent requests) of a program.
@@ -96,7 +96,7 @@ func (j *appJob) search(ctx context.Context) (c result.Check, err error) {
 	switch why := findings.Unproven(r); {
 	case r.Violations > 0 && r.Witness == nil: // the search counted violations but could not show the shortest breaking schedule
 		c.Status, c.Verdict, c.Line = result.Broken, verdict.Broken, j.app.App.Line("")
-		c.Why = witness.Count(r.Violations, "violation") + ", without a witness"
+		c.Why = plural.Count(r.Violations, "violation") + ", without a witness"
 	case r.Violations > 0:
 		j.broken(ctx, &c, opened, x, r.Witness)
 	case why != "":

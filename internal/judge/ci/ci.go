@@ -16,10 +16,10 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/program"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/ci/result"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verify"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Config says what to check.
@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config) result.Result {
 	all := c.jobs()
 	jobs := c.Shard.of(all)
 	if len(jobs) == 0 {
-		note := fmt.Sprintf("shard %s has no check: %s in all, in the shards before it", c.Shard, witness.Count(len(all), "check"))
+		note := fmt.Sprintf("shard %s has no check: %s in all, in the shards before it", c.Shard, plural.Count(len(all), "check"))
 		r.Notes = append(r.Notes, note)
 		c.Warn("%s", note)
 	}

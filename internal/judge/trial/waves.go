@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Wave is one strategy's crowd: its burst of buyers in one round of the rush.
@@ -16,7 +16,7 @@ type Wave struct {
 }
 
 func (w Wave) String() string {
-	return fmt.Sprintf("wave %d (%s)", w.Number, audit.Count(w.Buyers, "buyer"))
+	return fmt.Sprintf("wave %d (%s)", w.Number, plural.Count(w.Buyers, "buyer"))
 }
 
 // shares are the fractions of the buyers and the stock in the rounds of a long rush. A round is one crowd of

@@ -11,6 +11,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Cell is one strategy under one condition, such as a fault, with the promised and the observed verdict.
@@ -86,7 +87,7 @@ func (c *Cell) rushed(r rush.Result, processes int) {
 	case processes > 1:
 		at = fmt.Sprintf(" at %d processes", processes)
 	}
-	c.Struck = fmt.Sprintf("%s at once%s, at most %d inside", audit.Count(r.Crowd, "buyer"), at, r.MaxOverlap)
+	c.Struck = fmt.Sprintf("%s at once%s, at most %d inside", plural.Count(r.Crowd, "buyer"), at, r.MaxOverlap)
 	c.Audited = r.Audited
 }
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/linear"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // The groups of a document's cells (strategies under one condition) in reading order. Contradictions come first,
@@ -21,7 +21,7 @@ const (
 
 // lead returns a sentence with the number of cells and the servers of the run.
 func (r Report) lead() string {
-	text := witness.Count(len(r.Cells), "cell")
+	text := plural.Count(len(r.Cells), "cell")
 	switch {
 	case r.Target != "":
 		return text + " at " + r.Target

@@ -10,11 +10,11 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/explore"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/lockstrategy"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A DrawnWitness is the simplest schedule with which an exploration found a violation, with two drawings.
@@ -191,7 +191,7 @@ func (x *exploration) verdict() (verdict.Verdict, string) {
 }
 
 func (x *exploration) extent() string {
-	of := "of at most " + witness.Count(x.Bound, "preemption")
+	of := "of at most " + plural.Count(x.Bound, "preemption")
 	switch {
 	case x.result.Violations == 0:
 		return explore.NewReport(x.Config, x.result).Extent()

@@ -15,9 +15,9 @@ import (
 
 	"github.com/oversell/oversell/internal/engine"
 	"github.com/oversell/oversell/internal/engine/dialect"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/fault"
 	"github.com/oversell/oversell/internal/judge/promise"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/testbed/localserver"
 )
 
@@ -144,7 +144,7 @@ func (p *plan) ended(i int, cell Cell) {
 	p.cells[i] = &cell
 	p.done++
 	p.Ended(cell, p.report())
-	p.Progress("%d of %s, %d left", p.done, witness.Count(len(p.jobs), "cell"), len(p.jobs)-p.done)
+	p.Progress("%d of %s, %d left", p.done, plural.Count(len(p.jobs), "cell"), len(p.jobs)-p.done)
 }
 
 func (p *plan) report() Report {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/history"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // LockRules are the promises of the lock itself under one condition. The zero value promises nothing.
@@ -79,7 +79,7 @@ func lost(holdings []Holding) *Holding {
 // judgeForeignRelease judges n schedules in which a buyer deleted another buyer's lock. The deletion is a
 // violation even if the stock is right by luck. It is none if the lock is `known` to allow it.
 func judgeForeignRelease(c *Cell, n int, known bool) (broke bool) {
-	text := fmt.Sprintf("in %s a buyer deletes the lock of another", witness.Count(n, "schedule"))
+	text := fmt.Sprintf("in %s a buyer deletes the lock of another", plural.Count(n, "schedule"))
 	if known {
 		c.Reason += "; " + text + ", which is known of it"
 		return false

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Report is the result of `shop verify`, as --json writes it.
@@ -80,7 +80,7 @@ func (s Sorted) counts() string {
 		text += fmt.Sprintf(", %d without a promise", free)
 	}
 	if n := len(s.Failed); n > 0 {
-		text += fmt.Sprintf(", %s of the harness", witness.Count(n, "error"))
+		text += fmt.Sprintf(", %s of the harness", plural.Count(n, "error"))
 	}
 	return text
 }
@@ -142,7 +142,7 @@ func (r Report) Table(w io.Writer, colour bool) error {
 	var b strings.Builder
 	sorted := r.Sort()
 	fmt.Fprintf(&b, "%s\n\n%s in %s: %s\n", r.matrix().Terminal(marks(colour)),
-		witness.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), sorted.counts())
+		plural.Count(len(r.Cells), "cell"), (time.Duration(r.DurationMS) * time.Millisecond).Round(time.Second), sorted.counts())
 	for _, c := range slices.Concat(sorted.Broken, sorted.Failed, sorted.Void) {
 		fmt.Fprintf(&b, "\n%s under %s: promised %s, seen %s\n  %s\n  %s\n", c.Strategy, c.Fault, orNothing(c.Promise), presented{&c}.shown(), c.Evidence, c.Replay)
 		if c.Witness != nil {

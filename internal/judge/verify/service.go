@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/engine"
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/promise"
 	"github.com/oversell/oversell/internal/judge/trial"
 	"github.com/oversell/oversell/internal/load/rush"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Service is a shop that already runs, reached over HTTP. The verdicts depend only on its answers.
@@ -57,7 +57,7 @@ func (c Config) At(ctx context.Context, s Service) (Report, error) {
 			}
 			report.Cells = append(report.Cells, cell)
 			c.Ended(cell, report)
-			c.Progress("%d of %s", len(report.Cells), witness.Count(len(names)*len(c.Faults), "cell"))
+			c.Progress("%d of %s", len(report.Cells), plural.Count(len(names)*len(c.Faults), "cell"))
 		}
 	}
 	if slices.Contains(s.Strategies, "all") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // smallPage is the page size with which a rush reads the history of our own shop. It is so small that the
@@ -37,7 +38,7 @@ func (c Config) readHistory(ctx context.Context, r *Result, sales map[int64]audi
 	}
 	if missing, extra := without(sales, shown), without(shown, now); missing+extra > 0 {
 		r.Verdict, r.Reason = verdict.Failed, fmt.Sprintf("in pages of %d, the history shows %s, and the database has %d: %d are missing, %d are not in the database",
-			smallPage, audit.Count(len(shown), "record"), len(now), missing, extra)
+			smallPage, plural.Count(len(shown), "record"), len(now), missing, extra)
 	}
 	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -107,7 +107,7 @@ func (o RepeatedOrders) Judge(v verdict.Verdict, reason string) (verdict.Verdict
 	v, reason = o.JudgeRepeats(v, reason)
 	switch {
 	case !v.IsBreak() && o.Errors > 0:
-		return verdict.Failed, fmt.Sprintf("%s answered with an error; later requests of these orders were served", audit.Count(o.Errors, "request"))
+		return verdict.Failed, fmt.Sprintf("%s answered with an error; later requests of these orders were served", plural.Count(o.Errors, "request"))
 	case v != verdict.Holds:
 	case o.Overlapping == 0:
 		return verdict.Inconclusive, "no sold order had two overlapping requests"
@@ -127,19 +127,14 @@ func (o RepeatedOrders) JudgeRepeats(v verdict.Verdict, reason string) (verdict.
 		return verdict.Duplicated, fmt.Sprintf("%s sold more than once under one Idempotency-Key; %s", orders(o.Repeated), reason)
 	case !notBroken:
 	case o.Denied > 0:
-		return verdict.Leaked, audit.Count(o.Denied, "sold order") + " got a refusal to a repeated request"
+		return verdict.Leaked, plural.Count(o.Denied, "sold order") + " got a refusal to a repeated request"
 	case o.DifferentReceipts > 0:
-		return verdict.Leaked, audit.Count(o.DifferentReceipts, "sold order") + " got a different receipt for a repeated request"
+		return verdict.Leaked, plural.Count(o.DifferentReceipts, "sold order") + " got a different receipt for a repeated request"
 	case v == verdict.Inconclusive:
 	case o.Unclear > 0:
-		return verdict.Inconclusive, audit.Count(o.Unclear, "sold order") + " got no answer to a repeated request"
+		return verdict.Inconclusive, plural.Count(o.Unclear, "sold order") + " got no answer to a repeated request"
 	}
 	return v, reason
 }
 
-func orders(n int) string {
-	if n == 1 {
-		return "1 order was"
-	}
-	return fmt.Sprintf("%d orders were", n)
-}
+func orders(n int) string { return plural.Count(n, "order") + plural.Word(n, " was", " were") }

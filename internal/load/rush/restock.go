@@ -10,6 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // The burst after a restock is small, and each buyer asks for one unit. That is enough to show
@@ -65,7 +66,7 @@ func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error
 			return r, err
 		}
 		if during == "during" || !again.soldOut() {
-			again.Reason = fmt.Sprintf("%s a restock of %s: %s", during, audit.Count(c.Stock, "unit"), again.Reason)
+			again.Reason = fmt.Sprintf("%s a restock of %s: %s", during, plural.Count(c.Stock, "unit"), again.Reason)
 			return again, nil
 		}
 	}

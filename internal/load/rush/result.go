@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 	"github.com/oversell/oversell/internal/load/buyers"
 	"github.com/oversell/oversell/internal/load/quantile"
+	"github.com/oversell/oversell/internal/plural"
 	"github.com/oversell/oversell/internal/purchase"
 )
 
@@ -156,7 +157,7 @@ func (r *Result) interrupted(crowd []buyers.Answer, after int) {
 			r.Taken++
 		}
 	}
-	r.Reason += fmt.Sprintf("; the fault left %d without an answer, and %s asked for the rest", r.Taken, audit.Count(after, "buyer"))
+	r.Reason += fmt.Sprintf("; the fault left %d without an answer, and %s asked for the rest", r.Taken, plural.Count(after, "buyer"))
 }
 
 // LeftBehind reports whether the strategy left a lock or a running purchase behind. Its shop and database then

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/oversell/oversell/internal/judge/audit"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Report contains the results of one command. It is the JSON document of shop rush.
@@ -99,7 +99,7 @@ func (r Report) lead() string {
 	if r.Second != "" {
 		text += fmt.Sprintf("half of them %s, ", r.Second)
 	}
-	text += audit.Count(r.Buyers, "buyer") + " at once, "
+	text += plural.Count(r.Buyers, "buyer") + " at once, "
 	if r.For != "" {
 		text += fmt.Sprintf("repeated for %s in waves of a quarter to all of them, ", r.For)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/chart"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/load/measure"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Result is one sweep of strategies and numbers of clients.
@@ -170,12 +171,7 @@ func (r Result) Print(w io.Writer, _ bool) error {
 	return nil
 }
 
-func clients(n int) string {
-	if n == 1 {
-		return "1 client"
-	}
-	return humanize.Comma(int64(n)) + " clients"
-}
+func clients(n int) string { return humanize.Comma(int64(n)) + plural.Word(n, " client", " clients") }
 
 // Document returns the result as a report with a picture of each figure.
 func (r Result) Document() report.Document {

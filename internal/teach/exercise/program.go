@@ -18,6 +18,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target"
 	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/audit"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // programWithin is the time limit of each search of the schedules of a learner's program.
@@ -155,7 +156,7 @@ func programCheck(r explore.Report, stocked int64) judge.Check {
 			Diagram: table.String(), Mermaid: mermaid.String(),
 		}
 	case r.Void > 0:
-		return judge.Check{Verdict: judge.Unsure, Why: fmt.Sprintf("nothing was found, but %s discarded: %s", witness.Count(r.Void, "run"), r.Extent())}
+		return judge.Check{Verdict: judge.Unsure, Why: fmt.Sprintf("nothing was found, but %s discarded: %s", plural.Count(r.Void, "run"), r.Extent())}
 	case !r.Complete:
 		return judge.Check{Verdict: judge.Unsure, Why: "nothing was found, and not all orders were tried: " + r.Extent()}
 	case r.Empty(), r.Explored < 2:

@@ -12,6 +12,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/wire"
 	"github.com/oversell/oversell/internal/explore/witness"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A field is a column of a result.
@@ -193,7 +194,7 @@ func (c *call) complete(f frame) {
 		switch {
 		case c.result.rows > 0:
 		case n > 0: // CREATE TABLE AS
-			a.shown.Add(witness.Count(int(n), "row"))
+			a.shown.Add(plural.Count(n, "row"))
 		default:
 			a.shown.Add("no row")
 			a.failed = true
@@ -206,7 +207,7 @@ func (c *call) complete(f frame) {
 			a.made = append(a.made, c.result.ids...)
 		}
 	case "COPY":
-		a.shown.Add(witness.Count(int(n), "row"))
+		a.shown.Add(plural.Count(n, "row"))
 		a.changed = a.changed || !c.result.out || strings.Contains(says.upper, "(")
 	case "ROLLBACK":
 		a.changed = true

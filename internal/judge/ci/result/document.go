@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oversell/oversell/internal/explore/witness"
 	"github.com/oversell/oversell/internal/judge/report"
 	"github.com/oversell/oversell/internal/judge/verdict"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // The groups of the document's cases, in reading order.
@@ -86,7 +86,7 @@ func (r Result) Headline() string {
 		{fails, "broken"},
 		{len(r.With(Error)), "could not run"},
 		{len(r.With(Inconclusive)), "inconclusive"},
-		{known, strings.TrimPrefix(witness.Count(known, "known break"), fmt.Sprint(known, " ")) + " (in the baseline)"},
+		{known, strings.TrimPrefix(plural.Count(known, "known break"), fmt.Sprint(known, " ")) + " (in the baseline)"},
 		{promised, "broken as promised"},
 		{len(r.With(Holds)) - promised, "holds"},
 	} {
@@ -101,7 +101,7 @@ func (r Result) Headline() string {
 }
 
 func (r Result) lead() string {
-	text := witness.Count(len(r.Checks), "check")
+	text := plural.Count(len(r.Checks), "check")
 	if r.Shard != "" {
 		text += " of shard " + r.Shard
 	}
@@ -167,7 +167,7 @@ func (r Result) caseOf(c Check) report.Case {
 func (c Check) Text(w io.Writer) error {
 	text := fmt.Sprintf("%s: %s", c.Name, cmp.Or(string(c.Verdict), string(c.Status)))
 	if c.Kind == Explore && c.Status != Error {
-		text += fmt.Sprintf(" (%s, %.1f s)", witness.Count(c.Schedules, "schedule"), c.Seconds)
+		text += fmt.Sprintf(" (%s, %.1f s)", plural.Count(c.Schedules, "schedule"), c.Seconds)
 	}
 	text += ": " + c.Why
 	for _, line := range c.remarks() {

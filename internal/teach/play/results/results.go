@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oversell/oversell/internal/judge/report"
+	"github.com/oversell/oversell/internal/plural"
 )
 
 // A Result is a level that was won.
@@ -40,21 +41,14 @@ func (r Result) String() string {
 		text = "claimed"
 	}
 	if r.Hints > 0 {
-		text += ", " + count(r.Hints, "hint", "s")
+		text += ", " + plural.Count(r.Hints, "hint")
 	}
 	return text
 }
 
 // Cost describes the cost of a path in words.
 func Cost(steps, switches int) string {
-	return count(steps, "step", "s") + ", " + count(switches, "switch", "es")
-}
-
-func count(n int, thing, ending string) string {
-	if n == 1 {
-		ending = ""
-	}
-	return fmt.Sprintf("%d %s%s", n, thing, ending)
+	return fmt.Sprintf("%s, %d %s", plural.Count(steps, "step"), switches, plural.Word(switches, "switch", "switches"))
 }
 
 // File is the file of the results.

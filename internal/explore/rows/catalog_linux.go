@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"time"
 
 	"github.com/oversell/oversell/internal/explore/effect"
 	"github.com/oversell/oversell/internal/explore/schedule"
@@ -26,16 +25,13 @@ type Catalog struct {
 	prints  map[string]*schedule.Footprint
 }
 
-// TablesTimeout limits the queries for the catalog, since the program may have left a lock on which they wait.
-const TablesTimeout = 5 * time.Second
-
 // Read reads the catalog of a PostgreSQL database. Without such a database, it returns nil. The parameter `never`
 // lists the user's rules, each an SQL query.
 func Read(ctx context.Context, db *sql.DB, never []string) (*Catalog, error) {
 	if db == nil {
 		return nil, nil
 	}
-	bounded, cancel := pulse.WithTimeout(ctx, TablesTimeout)
+	bounded, cancel := pulse.WithTimeout(ctx, serverstate.CatalogTimeout)
 	defer cancel()
 	c := &Catalog{ordered: map[string]bool{}, ruled: map[string]bool{}, prints: map[string]*schedule.Footprint{}}
 	var err error

@@ -47,7 +47,7 @@ func (t *Tracker) Unforeseen(ctx context.Context, db *sql.DB, passed []string) (
 	case foreign(t.used, t.sets) != "":
 		return fmt.Sprintf("a buyer may change a row of %s that another buyer inserted, so commands on such rows may not commute", foreign(t.used, t.sets)), nil
 	}
-	bounded, cancel := pulse.WithTimeout(ctx, TablesTimeout)
+	bounded, cancel := pulse.WithTimeout(ctx, serverstate.CatalogTimeout)
 	defer cancel()
 	state, err := serverstate.CatalogState(bounded, db)
 	switch {

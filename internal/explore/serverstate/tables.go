@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 )
 
 // Tables are the tables and views of a database by name, in lower case and without schema. Tables with the same
@@ -30,6 +31,9 @@ type Table struct {
 }
 
 // errHidden reports that the user lacks the privilege to see the triggers.
+// CatalogTimeout limits the queries for the catalog, since a program under test may have left a lock on which they wait.
+const CatalogTimeout = 5 * time.Second
+
 var errHidden = errors.New("the user may not see the triggers of all tables")
 
 // The queries of ReadTables. Those for tables return the table's name, and whether the table is a view, is opaque for

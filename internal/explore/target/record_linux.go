@@ -9,7 +9,6 @@ import (
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/conduct"
 	"github.com/oversell/oversell/internal/explore/fold"
-	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/schedule"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/target/gates"
@@ -132,7 +131,7 @@ func readTables(ctx context.Context, servers *app.Servers) map[string]serverstat
 	tables := map[string]serverstate.Tables{}
 	for _, protocol := range []string{"mysql", "postgres"} {
 		if db := servers.SQL(protocol); db != nil {
-			bounded, cancel := pulse.WithTimeout(ctx, rows.TablesTimeout)
+			bounded, cancel := pulse.WithTimeout(ctx, serverstate.CatalogTimeout)
 			if found, err := serverstate.ReadTables(bounded, db, protocol); err == nil {
 				tables[protocol] = found
 			}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/effect"
-	"github.com/oversell/oversell/internal/explore/rows"
 	"github.com/oversell/oversell/internal/explore/serverstate"
 	"github.com/oversell/oversell/internal/explore/target/gates"
 	"github.com/oversell/oversell/internal/load/pulse"
@@ -28,7 +27,7 @@ func NewCatalogs() Catalogs {
 func (c Catalogs) Read(ctx context.Context, servers *app.Servers) {
 	for protocol, to := range c {
 		if db := servers.SQL(protocol); db != nil {
-			bounded, cancel := pulse.WithTimeout(ctx, rows.TablesTimeout)
+			bounded, cancel := pulse.WithTimeout(ctx, serverstate.CatalogTimeout)
 			found, err := serverstate.ReadCatalog(bounded, db, protocol)
 			if err == nil {
 				to.Store(found)

@@ -2,23 +2,19 @@
 package require
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/oversell/oversell/internal/expect"
 )
 
-// NoError ends the test with t.Fatal unless err is nil. The report begins with the parameter `about`. Call
-// NoError from the test's own goroutine.
+// NoError reports the error as expect.NoError does, and ends the test. Call it from the test's own goroutine.
 func NoError(t testing.TB, err error, about ...any) {
 	t.Helper()
-	if err == nil {
-		return
+	if err != nil {
+		expect.NoError(t, err, about...)
+		t.FailNow()
 	}
-	if len(about) == 0 {
-		t.Fatal(err)
-	}
-	t.Fatalf("%s: %v", strings.TrimSuffix(fmt.Sprintln(about...), "\n"), err)
 }
 
 // patience is far above the time that any step takes, even on a busy machine with the race detector.

@@ -218,9 +218,8 @@ func (o *exploreOptions) checkApp(c *cobra.Command, p *app.App) (config explore.
 	}
 	config = o.Config
 	config.OfStrategy, config.Overlap = explore.OfStrategy{}, false
-	config.OfProgram = explore.OfProgram{
-		Program: p.Name, Again: o.app.command(), Split: o.Overlap, Reduce: !o.Full, Tries: o.app.tries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses, AnyOrder: p.AnyOrder,
-	}
+	config.OfProgram = program.Of(p)
+	config.Again, config.Split, config.Reduce, config.Tries = o.app.command(), o.Overlap, !o.Full, o.app.tries
 	config.Buyers, config.Events, config.Shared = len(p.Buyers), events, p.Shared != "" || p.Attach != nil
 	return config, nil
 }

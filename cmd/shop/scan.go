@@ -14,6 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/explore"
 	"github.com/oversell/oversell/internal/explore/app"
 	"github.com/oversell/oversell/internal/explore/draft"
+	"github.com/oversell/oversell/internal/explore/program"
 	"github.com/oversell/oversell/internal/explore/scan"
 	"github.com/oversell/oversell/internal/explore/scan/source"
 	"github.com/oversell/oversell/internal/explore/target"
@@ -71,8 +72,7 @@ func (o *scanOptions) run(c *cobra.Command) error {
 	progress := newProgress(c.ErrOrStderr())
 	config := scan.Config{
 		Search: explore.Config{
-			OfProgram: explore.OfProgram{Program: a.Name, Again: command, Reduce: true, Tries: target.DefaultTries, Ignore: a.Ignore.Entries, Atomic: a.Atomic, ShortPauses: a.Pauses, AnyOrder: a.AnyOrder},
-			Buyers:    2, Bound: -1, Shared: a.Shared != "" || a.Attach != nil,
+			OfProgram: program.Of(a), Buyers: 2, Bound: -1, Shared: a.Shared != "" || a.Attach != nil,
 		},
 		Budget: o.budget, Save: o.save, Progress: progress.show,
 		Found: func(p scan.Pair, after time.Duration) {
@@ -84,6 +84,7 @@ func (o *scanOptions) run(c *cobra.Command) error {
 			return again.command() + " --replay " + trial.ShellWord(replay)
 		},
 	}
+	config.Search.Again = command
 	r, err := scan.Run(c.Context(), a, config)
 	progress.clear()
 	if err != nil && len(r.Pairs) == 0 {

@@ -2,7 +2,7 @@
 // bursts of buyers.
 //
 //	app.App -> Open -> Explorer, Search -> explore.Report
-//	                -> Rush -> findings.Rush
+//	          Verify -> both, and bursts -> findings.Program
 package program
 
 import (
@@ -26,6 +26,13 @@ type Program struct {
 	app     *app.App
 	servers *app.Servers
 	Runner  *target.Runner
+}
+
+// Of returns the configuration of a search that the file contains. The search reduces, and has the default Tries.
+func Of(p *app.App) explore.OfProgram {
+	return explore.OfProgram{
+		Program: p.Name, Reduce: true, Tries: target.DefaultTries, Ignore: p.Ignore.Entries, Atomic: p.Atomic, ShortPauses: p.Pauses, AnyOrder: p.AnyOrder,
+	}
 }
 
 // Open starts the servers and the program. It uses only the fields Events, Tries and Split of c.
@@ -136,19 +143,19 @@ func Verify(ctx context.Context, a *app.App, config explore.Config, bursts Burst
 	if r.Explore, err = Search(ctx, x, config); err != nil || ctx.Err() != nil {
 		return r, err
 	}
-	r.Rush, err = p.rush(ctx, bursts.Buyers, bursts.Rounds, progress)
+	r.Rush, err = p.rush(ctx, bursts, progress)
 	return r, err
 }
 
 // rush sends bursts of buyers. If a burst fails, rush returns the error and the results of the earlier bursts.
-func (p *Program) rush(ctx context.Context, buyers, rounds int, progress func(format string, args ...any)) (*findings.Rush, error) {
+func (p *Program) rush(ctx context.Context, bursts Bursts, progress func(format string, args ...any)) (*findings.Rush, error) {
 	begun, n, broken := time.Now(), 0, 0
 	progress("%s: a rush", p.app.Name)
-	crowds, err := p.Runner.Rush(ctx, buyers, rounds, func(c target.Crowd) {
+	crowds, err := p.Runner.Rush(ctx, bursts.Buyers, bursts.Rounds, func(c target.Crowd) {
 		if n++; c.Verdict == verdict.Broken {
 			broken++
 		}
-		progress("%s: %d of %d bursts, %d break", p.app.Name, n, rounds, broken)
+		progress("%s: %d of %d bursts, %d break", p.app.Name, n, bursts.Rounds, broken)
 	})
-	return findings.NewRush(buyers, rounds, crowds, time.Since(begun)), err
+	return findings.NewRush(bursts.Buyers, bursts.Rounds, crowds, time.Since(begun)), err
 }

@@ -116,9 +116,9 @@ func searchProgram(ctx context.Context, file string, s exercises.Search) (check 
 		return check, 0, err
 	}
 	config := explore.Config{
-		OfProgram: explore.OfProgram{Program: p.Name, Again: "shop exercise check", Reduce: true, Tries: target.DefaultTries},
-		Buyers:    len(p.Buyers), Events: events, Bound: -1, Budget: programWithin, First: true,
+		OfProgram: program.Of(p), Buyers: len(p.Buyers), Events: events, Bound: -1, Budget: programWithin, First: true,
 	}
+	config.Again = "shop exercise check"
 	if s.Bound != nil {
 		config.Bound = *s.Bound
 	}

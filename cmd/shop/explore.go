@@ -165,7 +165,7 @@ func (o *exploreOptions) run(c *cobra.Command) (err error) {
 	return o.prove(c, o.exit(found, config.Strategy.Lock))
 }
 
-// prove prints a link to the documentation page that says what a search without a violation proves.
+// prove prints a link to the documentation page about the proof that a search without a violation gives.
 func (o *exploreOptions) prove(c *cobra.Command, err error) error {
 	if err == nil && o.format == "text" && o.output.printsText() {
 		_, err = fmt.Fprintln(c.OutOrStdout(), "what exit code 0 proves: "+report.Proof("explore"))

@@ -144,8 +144,7 @@ type commandGroup struct {
 
 type commandLine struct{ use, task string }
 
-// rootGroups are the commands of shop, grouped by what the reader wants to do. A command may be in several
-// groups.
+// rootGroups are the commands of shop, grouped by the reader's task. A command may be in several groups.
 var rootGroups = []commandGroup{
 	{"Your shop", []commandLine{
 		{"init", ""},

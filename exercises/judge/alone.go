@@ -115,7 +115,7 @@ func (c code) within(who string, fn func() error) error {
 	}
 }
 
-// asks describes in words what one buyer without competitors wants to buy, and the stock before it.
+// asks describes in words the order of one buyer without competitors, and the stock before it.
 func (b book) asks(orders []kata.Order) string {
 	stock := func(i int) string { return b["the stock of "+orders[i].Product] }
 	if len(orders) == 1 {

@@ -175,8 +175,8 @@ func (c code) verdict(done Check, err error) Check {
 	return done
 }
 
-// lostControl describes what the learner's code did that the explorer cannot control, so that it had to end
-// the search.
+// lostControl describes the action of the learner's code that the explorer cannot control. The explorer ended
+// the search because of it.
 func (c code) lostControl(err error) string {
 	var moving schedule.Moving
 	switch {

@@ -112,7 +112,7 @@ func (s *subject) entry(e *engine.Engine, q exercises.Search) lockstrategy.Entry
 	return entry
 }
 
-// touched describes what differs between two books (contents of the servers), except for the given products.
+// touched describes the differences between two books (contents of the servers), except for the given products.
 func touched(before, after book, but ...string) string {
 	for b := range slices.Values([]book{before, after}) {
 		for key, text := range b {

@@ -25,7 +25,7 @@ const (
 	MaxBuyers = 8
 )
 
-// Config says what to explore, and how far. If Program is set, the fields of OfStrategy are ignored.
+// Config selects the subject of a search and sets its limits. If Program is set, the fields of OfStrategy are ignored.
 type Config struct {
 	OfStrategy
 	OfProgram
@@ -99,7 +99,7 @@ func UngatedRedis(kind string) string {
 	return "no exploration: the explorer works with a single Redis server, and this Redis has several (" + kind + ")"
 }
 
-// check does what Check does, and also checks whether the engine has everything that the strategy needs.
+// check calls Check, and also checks whether the engine has everything that the strategy needs.
 func (c Config) check() error {
 	if err := c.Check(); err != nil {
 		return err

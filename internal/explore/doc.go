@@ -19,5 +19,5 @@
 // choices must lead to equal runs. Otherwise the search returns ErrHarness.
 //
 // The search does not depend on SQL, Redis or goroutines. It does not explore two servers that act at the same moment,
-// or what happens between the parts of one statement. docs/design/explorer.md lists the limits.
+// or steps between the parts of one statement. docs/design/explorer.md lists the limits.
 package explore

@@ -6,7 +6,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// A node is one point of a schedule, with its choices and what followed them.
+// A node is one point of a schedule, with its choices and their results.
 type node struct {
 	choices []*schedule.Choice // all choices, sorted by buyer
 

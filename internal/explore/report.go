@@ -85,7 +85,7 @@ type Report struct {
 	// there are none. If it is set, the search is not complete.
 	Unforeseen    string `json:"unforeseen,omitempty"`
 	Keeps         bool   `json:"keeps,omitempty"`           // the programs were restarted before each replay, since a replay without a restart had diverged
-	GaveUp        string `json:"gave_up,omitempty"`         // one line: what a buyer did after its last retry, which makes the search incomplete; "": none
+	GaveUp        string `json:"gave_up,omitempty"`         // one line: a buyer's action after its last retry; it makes the search incomplete; "": none
 	Racing        string `json:"racing,omitempty"`          // one line about a buyer that breaks a rule even when it runs alone, because its own commands race
 	Polls         bool   `json:"polls,omitempty"`           // the program has sent commands while it served no buyer
 	Stray         string `json:"stray,omitempty"`           // one line: a lock was released on a connection that does not hold it, or taken through a pooler that assigns connections per transaction
@@ -210,7 +210,7 @@ func (r Report) Extent() string {
 	return text + r.gaps()
 }
 
-// Notes returns the lines below the result: the answers, what the search left out, how often an unsteady witness broke,
+// Notes returns the lines below the result: the answers, the gaps of the search, how often an unsteady witness broke,
 // and the discarded runs.
 func (r Report) Notes() (all []string) {
 	if len(r.Answers) > 0 {

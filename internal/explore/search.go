@@ -196,7 +196,7 @@ func (s *search) runAll(ctx context.Context, p plan) error {
 	return nil
 }
 
-// outlast lets one buyer exceed Config.Tries, to see what it does after its last retry. It does so only if the search
+// outlast lets one buyer exceed Config.Tries, to observe it after its last retry. It does so only if the search
 // is complete except for schedules with more retries.
 func (s *search) outlast(ctx context.Context) error {
 	x, ok := s.x.runner.(schedule.Patient)

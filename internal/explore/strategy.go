@@ -65,7 +65,7 @@ func (m strategyMode) stocked(s Schedule) bool {
 	return s.Stock == m.Stock && s.Units.String() == m.Units.String() && s.Parts == m.Parts && s.OneKey == m.OneKey
 }
 
-func (m strategyMode) merges() bool { return !m.Full && !m.Overlap } // the server decides the result of a concurrent pair, so a state does not determine what follows
+func (m strategyMode) merges() bool { return !m.Full && !m.Overlap } // the server decides the result of a concurrent pair, so a state does not determine the next states
 
 func (m strategyMode) diverged(details string) error {
 	return fmt.Errorf("%w: %w: %s", ErrHarness, schedule.ErrUnrepeated, details)

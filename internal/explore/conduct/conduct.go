@@ -35,7 +35,7 @@ type Subject[C comparable] interface {
 	Moves(ctx context.Context) ([]Move[C], error)
 	// Over is called when there are no moves. It reports whether the run is over: no event can change anything any more.
 	Over() bool
-	// Describe adds to point p what the subject knows about it.
+	// Describe adds the subject's knowledge about point p to it.
 	Describe(ctx context.Context, p *schedule.Point, moves []Move[C])
 	// Do makes a move, and returns when every buyer is blocked, done, or waits at its gate.
 	Do(ctx context.Context, m Move[C]) error

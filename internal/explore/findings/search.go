@@ -83,7 +83,7 @@ func inParts(parts int64) string {
 	return " in " + plural.Count(int(parts), "part")
 }
 
-// withOrders describes the units and the keys of the purchases, and what runs before the strategy. It returns "" if
+// withOrders describes the units and the keys of the purchases, and the code before the strategy. It returns "" if
 // each purchase has one unit and its own key, and nothing runs before the strategy.
 func withOrders(r explore.Report) (text string) {
 	switch {

@@ -81,7 +81,7 @@ func (x *Runner) ungated() lockstrategy.Deps {
 	return d
 }
 
-// A restocking records what was true at the restock, to explain the buyers' answers.
+// A restocking records the facts at the time of the restock, to explain the buyers' answers.
 type restocking struct {
 	cleared []string // purchasers whose records the restock deleted
 	before  []int    // buyers that had called Buy before the restock

@@ -116,7 +116,7 @@ func (x *Runner) counters(strategies []purchase.Strategy) (counters []purchase.S
 	return counters
 }
 
-// deps returns what one buyer's strategy depends on, such as connections and clock; id 0 stands for all buyers.
+// deps returns the dependencies of one buyer's strategy, such as connections and clock; id 0 stands for all buyers.
 func (x *Runner) deps(id int) lockstrategy.Deps {
 	seat, now := x.seatOf(id), watch{&x.clock, x, id}
 	d := lockstrategy.Deps{

@@ -83,7 +83,7 @@ func (s *resting) await(ctx context.Context) error {
 	}
 }
 
-// begin forgets what the next step may change.
+// begin forgets the facts that the next step may change.
 func (s *resting) begin() {
 	messages := s.r.x.gates.PubSub.Count()
 	for _, b := range s.r.buyers {

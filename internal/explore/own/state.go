@@ -18,8 +18,8 @@ import (
 	"github.com/oversell/oversell/internal/purchase"
 )
 
-// A memory is a hash of all input of a process, in order: answers, messages, fired timers, times. Nothing else decides
-// what its code does. So in two runs with equal memories, the process is in the same state. Several goroutines may use
+// A memory is a hash of all input of a process, in order: answers, messages, fired timers, times. Nothing else affects
+// the process. So in two runs with equal memories, the process is in the same state. Several goroutines may use
 // a memory.
 type memory struct {
 	mu    sync.Mutex

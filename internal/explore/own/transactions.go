@@ -12,8 +12,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/schedule"
 )
 
-// To merge equal states, the search must recognize them. If statements wait in the server, the committed data and what
-// the buyers have read do not determine the rest. The locks, writes and views of open transactions and the queues
+// To merge equal states, the search must recognize them. If statements wait in the server, the committed data and the
+// data that buyers have read do not determine the rest. The locks, writes and views of open transactions and the queues
 // matter, too. No server reports all of that, but the transactions' statements and their order determine it. So each
 // transaction has a history: a hash of its statements. Each statement is hashed with the committed data and the
 // histories of all open transactions at that time. Two runs with equal histories have the same locks, writes, views and
@@ -67,7 +67,7 @@ func (t *transactions) state() string {
 	return fmt.Sprintf("%s\n%v\n%s", t.all(), t.inserted, order)
 }
 
-// A meeting is what a step finds: the data and the open transactions.
+// A meeting describes the state before a step: the data and the open transactions.
 type meeting struct {
 	committed string // stock and records
 	open      string // histories

@@ -61,7 +61,7 @@ func (r onlooker) standing(b *buyer, names secrets) schedule.Standing {
 	return s
 }
 
-// waits describes what a blocked buyer waits for, and lists the buyers that hold it.
+// waits describes the event that ends a blocked buyer's wait, and lists the buyers that can cause it.
 func (r onlooker) waits(b *buyer) (what string, whom []int) {
 	if b.over || b.crashed || slices.ContainsFunc(b.gate, b.runnable) {
 		return "", nil

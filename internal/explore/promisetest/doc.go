@@ -1,3 +1,3 @@
-// Package promisetest explores every strategy of the catalogue and checks what the catalogue promises about it. It is
+// Package promisetest explores every strategy of the catalogue and checks the catalogue's promises about it. It is
 // separate from the explorer's own tests so that both can run at the same time.
 package promisetest

@@ -25,7 +25,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/wire"
 )
 
-// A Command is a command of a run, with what the run knows about it.
+// A Command is a command of a run, with the run's knowledge about it.
 type Command struct {
 	*wire.Command
 	Buyer int    // the sender

@@ -75,7 +75,7 @@ func (g *Goroutines) awaitIdle() {
 // AtRest inspects all goroutines at one moment. It reports whether none can continue by itself: each waits for another
 // goroutine, a released command, or a message. The caller must know that no message is in transit.
 //
-// Every running goroutine counts, whatever its stack. The goroutine may be about to call the strategy, or it may hold a
+// Every running goroutine counts, with any stack. The goroutine may be about to call the strategy, or it may hold a
 // mutex of database/sql for which the strategy waits.
 func (g *Goroutines) AtRest() bool {
 	g.awaitIdle()

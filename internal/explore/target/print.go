@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/naming"
 )
 
-// Print writes what each buyer of the program did when it ran alone.
+// Print writes the actions of each buyer of the program when it ran alone.
 func (c Check) Print(out io.Writer, program string) {
 	fmt.Fprintf(out, "%s on %s\n", program, c.Servers)
 	for _, a := range c.Buyers {

@@ -19,8 +19,8 @@ import (
 	"github.com/oversell/oversell/internal/explore/target/session"
 )
 
-// A Runner implements schedule.Runner for a program. Only one goroutine may use it. It owns the programs, and what
-// their runs have revealed. Each run is a separate value.
+// A Runner implements schedule.Runner for a program. Only one goroutine may use it. It owns the programs, and the
+// facts that their runs have revealed. Each run is a separate value.
 type Runner struct {
 	programs  session.Programs
 	spec      Spec
@@ -37,7 +37,7 @@ type Runner struct {
 	outlasting *outlasting // a run of Outlast in progress; nil: none
 }
 
-// A learned keeps what one run reveals for later runs of the exploration.
+// A learned keeps the facts from one run for later runs of the exploration.
 type learned struct {
 	varying naming.Varying
 	coarse  bool          // generated numbers are short, so names of commands contain no number, see naming.New
@@ -52,7 +52,7 @@ type learned struct {
 }
 
 // New starts the instances of the program and waits until all are ready. Call Check before the first Run, and Close at
-// the end. The error is one line that tells the user what to do.
+// the end. The error is one line that tells the user the next step.
 func New(ctx context.Context, s Spec) (*Runner, error) {
 	x, err := newRunner(s)
 	if err != nil {

@@ -71,7 +71,7 @@ func crowd(ctx context.Context, p session.Programs, c Crowd) (_ Crowd, clean boo
 	switch {
 	case err != nil:
 		return c, false, err
-	case !resting: // its remaining work may be what makes the data consistent
+	case !resting: // its remaining work may make the data consistent
 		c.inconclusive("the program does not become idle within %s: its remaining work is not known", p.App.IdleWithin)
 		return c, false, nil
 	}

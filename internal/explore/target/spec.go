@@ -32,7 +32,7 @@ const (
 	MaxTries     = 100
 )
 
-// A Check describes what each buyer did when it ran alone, one command at a time. It shows mistakes in oversell.yaml.
+// A Check describes the run of each buyer alone, one command at a time. It shows mistakes in oversell.yaml.
 type Check struct {
 	Servers string         `json:"servers"`
 	Buyers  []Alone        `json:"buyers"`

@@ -171,7 +171,7 @@ func (a *attribution) whose(o *gates.Op) error {
 	return nil
 }
 
-// expected returns the buyers that are known to send this command next, and those whose next command is not known.
+// expected returns the buyers that are known to send this command next, and the buyers with an unknown next command.
 func (a *attribution) expected(all []*client.Buyer, name string) (would, may []*client.Buyer) {
 	for _, b := range all {
 		switch next := a.habits.next[a.of(b).history]; {

@@ -1,6 +1,6 @@
-// Package backend asks the user's servers what the gates cannot see, over connections of its own. It finds out which
-// command waits for another connection, which locks a connection holds, and whether a closed connection has ended. It
-// also reads the triggers, functions and procedures that a database runs inside statements.
+// Package backend asks the user's servers for facts that the gates cannot see, over separate connections. It finds
+// out which command waits for another connection, which locks a connection holds, and whether a closed connection has
+// ended. It also reads the triggers, functions and procedures that a database runs inside statements.
 package backend
 
 import (

@@ -15,7 +15,7 @@ import (
 	"github.com/oversell/oversell/internal/explore/witness"
 )
 
-// OwnTraffic finds out what the programs send by themselves, while they serve no buyer. It has a lock of its own.
+// OwnTraffic finds the commands that the programs send while they serve no buyer. It has a lock of its own.
 type OwnTraffic struct {
 	app   *app.App
 	pulse *Pulse
@@ -66,7 +66,7 @@ func (l *OwnTraffic) record(list *pollers) (stop func()) {
 // is there and that the gates are open.
 func (l *OwnTraffic) Record() (stop func()) { return l.record(&l.seen) }
 
-// Look records for the time `watch` what the programs send. If a command has arrived only once, Look waits for its next
+// Look records the programs' commands for the time `watch`. If a command has arrived only once, Look waits for its next
 // arrival, for at most the same time.
 func (l *OwnTraffic) Look(ctx context.Context, watch time.Duration) error {
 	if watch == 0 {
@@ -121,7 +121,7 @@ func (l *OwnTraffic) Entries(all []Poller, buyers []Seen) []string {
 }
 
 // Hint adds to the details of a void (discarded) run which commands the programs send by themselves again and again,
-// and what to write in oversell.yaml.
+// and the line to write in oversell.yaml.
 func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	all := slices.DeleteFunc(l.Pollers(), func(p Poller) bool { return p.EveryMS == 0 })
 	if len(all) > 0 && !v.Missed {
@@ -130,8 +130,8 @@ func (l *OwnTraffic) Hint(v schedule.Void) schedule.Void {
 	return v
 }
 
-// Sends watches programs that do not become idle, for the time `watch` but at least a second. It names what they send
-// and says what to write in oversell.yaml. If they send nothing, it returns "".
+// Sends watches programs that do not become idle, for the time `watch` but at least a second. It names their
+// commands and the line to write in oversell.yaml. If they send nothing, it returns "".
 func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	before := l.pulse.Ignored()
 	_ = l.Look(ctx, max(watch, time.Second)) // the caller returns an error anyway
@@ -142,7 +142,7 @@ func (l *OwnTraffic) Sends(ctx context.Context, watch time.Duration) string {
 	return l.Advice(all)
 }
 
-// Advice names the most frequent poller, and says what to write in oversell.yaml.
+// Advice names the most frequent poller, and the line to write in oversell.yaml.
 func (l *OwnTraffic) Advice(all []Poller) string {
 	if len(all) == 0 {
 		return ""

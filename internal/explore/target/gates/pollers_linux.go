@@ -80,7 +80,7 @@ func reserved(table string) bool {
 // longestPattern is the maximum number of characters of a command in a pattern.
 const longestPattern = 80
 
-// patternFor returns a regular expression that matches the command, whatever its values are.
+// patternFor returns a regular expression that matches the command with any values.
 func patternFor(text string) string {
 	if all := []rune(text); len(all) > longestPattern {
 		text = string(all[:longestPattern])

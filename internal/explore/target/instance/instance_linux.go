@@ -46,7 +46,7 @@ func (i *Instance) Dial(ctx context.Context, address string) (*net.TCPConn, erro
 	return i.Network.Dial(ctx, address)
 }
 
-// Printed returns what the program has printed since the last call, at most newsSize bytes.
+// Printed returns the program's output since the last call, at most newsSize bytes.
 func (i *Instance) Printed() string {
 	if i.log == nil {
 		return ""

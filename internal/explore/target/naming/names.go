@@ -213,7 +213,7 @@ func (n *Names) Of(text string) string { return n.OfShown(n.Shown(text)) }
 // run, so has the text.
 var size = regexp.MustCompile(`\.\.\. \(\d+ bytes\)`)
 
-// OfShown does what Of does, for a command that Shown has returned.
+// OfShown works like Of, for a command that Shown has returned.
 func (n *Names) OfShown(shown string) string {
 	if strings.Contains(shown, "... (") {
 		shown = size.ReplaceAllString(shown, "...")

@@ -110,7 +110,7 @@ func (w row) shown() string {
 	return strings.Join(all, ", ")
 }
 
-// rows returns the rows of the tables and of the answers, without what is excluded from the comparison.
+// rows returns the rows of the tables and of the answers, without values excluded from the comparison.
 func (o *Oracle) rows(r Run, drop []int) (all []row) {
 	known := o.known(r.Data)
 	for _, name := range slices.Sorted(maps.Keys(r.Data)) {
@@ -321,7 +321,7 @@ func (k known) cell(name, key, value string) cell {
 	return c
 }
 
-// shownNode is what the user sees in place of a generated key or a random value.
+// shownNode replaces a generated key or a random value in the output.
 const shownNode = "(new)"
 
 // longKey is the minimum length at which a generated key is recognized anywhere. A shorter one could be a quantity.

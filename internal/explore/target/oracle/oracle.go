@@ -3,7 +3,7 @@
 // of Concurrent Database Updates", 1979.)
 //
 //	Add        records the answers and the data at the end of a serial run
-//	Settle     excludes what differs between two runs of one order
+//	Settle     excludes differences between two runs of one order
 //	Judge      compares the end of a schedule: the nearest order and the difference, or
 //	           the buyers that were refused while a unit was left
 //
@@ -25,7 +25,7 @@ import (
 // An Answer is the answer to one buyer.
 type Answer struct {
 	Lost   bool // the buyer got no answer, so the request may have taken effect or not
-	No     bool // the answer is a refusal, whatever its status
+	No     bool // the answer is a refusal, with any status
 	Status int
 	Body   string
 }
@@ -55,8 +55,9 @@ type serial struct {
 	forms map[string]*form // by the buyers whose answers are left out of the comparison
 }
 
-// New returns an oracle for programs that begin with the data `reset`. The parameter `except` lists what may differ:
-// "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body" for all of it).
+// New returns an oracle for programs that begin with the data `reset`. The parameter `except` lists values that may
+// differ: "table.column", "table.*", "redis.KEY", or "body /path" for a place in the JSON of an answer ("body"
+// for all of it).
 func New(reset Data, except []string) *Oracle {
 	o := &Oracle{reset: reset, out: map[string]bool{}, fixed: tokens(Run{Data: reset}), before: nodes(reset)}
 	for _, e := range except {
@@ -65,9 +66,9 @@ func New(reset Data, except []string) *Oracle {
 	return o
 }
 
-// Renewed learns what each reset creates anew: keys, random values, and columns of other tokens, such as those of
-// logins. The parameter `again` is the data after another reset, before any buyer came. All other columns are still
-// compared, because they may contain a quantity that the reset does not restore.
+// Renewed learns the values that each reset creates anew: keys, random values, and columns of other tokens, such as
+// login tokens. The parameter `again` is the data after another reset, before any buyer came. All other columns are
+// still compared, because they may contain a quantity that the reset does not restore.
 func (o *Oracle) Renewed(again Data) {
 	values, keys := tokens(Run{Data: again}), nodes(again)
 	maps.DeleteFunc(o.fixed, func(value string, _ bool) bool { return !values[value] })
@@ -86,8 +87,8 @@ func isToken(text string) bool { return token.MatchString(text) && hasLetter.Mat
 
 var token, hasLetter = regexp.MustCompile(`^[\w+/=.~$-]{16,}$`), regexp.MustCompile(`[A-Za-z]`)
 
-// Unrestored compares the data after another reset (`again`) with that of New, to find what a reset does not restore. A
-// column that differs and contains only times, such as updated_at, is no longer compared: hardly any reset restores it.
+// Unrestored compares the data after another reset (`again`) with that of New, to find data that a reset does not restore.
+// A column that differs and contains only times, such as updated_at, is no longer compared: hardly any reset restores it.
 // If a table still differs, it is not compared, either. Unrestored returns its differing places by table, in the form
 // of New's argument `except`.
 func (o *Oracle) Unrestored(again Data) map[string][]string {

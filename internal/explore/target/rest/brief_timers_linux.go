@@ -16,7 +16,7 @@ const (
 	mostBrief  = 500 * time.Millisecond // a program that has brief timers for longer than this sets them without end
 )
 
-// IsRestful does what Rest.IsRestful does, and also returns false while a program has a brief timer.
+// IsRestful works like Rest.IsRestful, and also returns false while a program has a brief timer.
 func (b *BriefTimers) IsRestful() bool {
 	b.Rest.gates.Pulse.Wake()
 	return b.isQuiet()

@@ -44,7 +44,7 @@ func (r *Rest) isQuiet() bool {
 		r.gates.Connections.Settled(r.sent) && r.buyers.HaveRead(r.sent) && !r.instances.Unaccepted() && pulse.MarkStill(before)
 }
 
-// delivered reports whether the programs' kernels have received what was sent to them. It checks the last write, unless
+// delivered reports whether the programs' kernels have received all bytes sent to them. It checks the last write, unless
 // something has come since, the last ignored answer, and the servers' part of each login.
 func (r *Rest) delivered() bool {
 	if s, to := r.gates.Pulse.Handed(); s != nil && !r.received(to, s) {

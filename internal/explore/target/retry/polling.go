@@ -11,7 +11,7 @@ import (
 // A buyer that finds a lock taken, or a row missing, tries again. Until another buyer changes the server, the same
 // question gets the same answer, and each number of such futile retries would be a separate schedule. So after
 // Spec.Tries futile retries in a row, the buyer's next command is held back until something changes, or until no other
-// buyer can move. The search then does not see what the program does after more retries. schedule.Point.Held reports
+// buyer can move. The search then does not see the program after more retries. schedule.Point.Held reports
 // that.
 
 // A Polling knows which buyers poll. It belongs to one run and serves one goroutine.

@@ -16,7 +16,7 @@ const (
 	done             // the programs have opened new connections; no run has succeeded since
 )
 
-// A Recovery decides what the programs need after a run, and does it before the next run. A real shop may need half a
+// A Recovery chooses a repair of the programs after a run, and does it before the next run. A real shop may need half a
 // minute to start, so Recovery restarts programs only if something cheaper did not help.
 type Recovery struct {
 	p         Programs
@@ -31,7 +31,7 @@ type Recovery struct {
 // NewRecovery returns the recovery of programs that are up.
 func NewRecovery(x *Rehearsal) *Recovery { return &Recovery{p: x.p, rehearsal: x} }
 
-// after records the end of a run and decides what the programs need. If `serves` is true, they can continue as they
+// after records the end of a run and chooses the repair. If `serves` is true, they can continue as they
 // are, for example after one run that diverged. After a second one in a row, `serves` is false: the cause may be in the
 // program's memory, which only a restart empties. If `cuts` is true, new connections may be enough: the run was
 // discarded for another reason, or a restart did not help before.

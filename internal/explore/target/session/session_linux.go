@@ -1,8 +1,8 @@
-// Package session keeps the programs of an exploration ready for the next run. It owns what lives longer than a run:
+// Package session keeps the programs of an exploration ready for the next run. It owns the parts that outlive a run:
 //
 //	Programs   the instances, their gates and their servers; Reset restores the state before each run
 //	Rehearsal  serves the buyers after a start, so that no run has the extra work of a first request
-//	Recovery   decides what the programs need after a run: nothing, new connections, or a restart
+//	Recovery   repairs the programs after a run, if necessary: new connections, or a restart
 //	Clearing   ends one run, and leaves the programs idle behind closed gates
 package session
 

@@ -75,8 +75,8 @@ func (s *state) longData(payload []byte) {
 	}
 }
 
-// values returns the parameters of an EXECUTE as readable text. `b` is what follows the iteration count. It
-// stores the types of the parameters, since a program sends them with the first EXECUTE only.
+// values returns the parameters of an EXECUTE as readable text. `b` contains the bytes after the iteration count.
+// values stores the types of the parameters, since a program sends them with the first EXECUTE only.
 func (p *prepared) values(b []byte, long map[int][]byte) ([]string, error) {
 	if p.params == 0 {
 		return nil, nil

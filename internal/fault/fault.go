@@ -74,7 +74,7 @@ type Fault struct {
 }
 
 // All lists the faults in display order. `make generate` writes their names to internal/judge/promise: the
-// catalogue of strategies promises what happens under each of them (TestConditions).
+// catalogue of strategies promises an outcome under each fault (TestConditions).
 func All() []Fault {
 	return []Fault{
 		crash(),

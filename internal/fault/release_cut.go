@@ -58,7 +58,7 @@ func cutReleases(ctx context.Context, t *Testbed) (string, error) {
 }
 
 // answerLost lets the holder send its release, drops the answer, and breaks the connection once a second
-// buyer has the lock. It returns what the second buyer did.
+// buyer has the lock. It returns the second buyer's actions.
 func answerLost(ctx context.Context, t *Testbed, links testbed.Links) (proof string, _ error) {
 	const second = "second"
 	if err := stop(ctx, t, &t.B, second, failpoint.Commit); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/oversell/oversell/internal/testbed"
 )
 
-// successiveFailures breaks three things in turn: the shops' connections, the lock servers with what Redis has
-// in memory, and the database. Buyers come during each failure. Both shops must sell again before the next
-// one. No buyer holds a lock when a failure begins, so no failure breaks a lock. The fault finds shops that
+// successiveFailures breaks three things in turn: the shops' connections, the lock servers with the data that
+// Redis has in memory, and the database. Buyers come during each failure. Both shops must sell again before
+// the next one. No buyer holds a lock when a failure begins, so no failure breaks a lock. The fault finds shops that
 // recover only once.
 func successiveFailures() Fault {
 	return Fault{

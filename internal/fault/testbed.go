@@ -127,7 +127,7 @@ func open(ctx context.Context, t *Testbed) error {
 	return nil
 }
 
-// finish waits until both shops are ready, and lets bursts of buyers buy what is left.
+// finish waits until both shops are ready, and lets bursts of buyers buy the remaining units.
 func finish(ctx context.Context, t *Testbed) (last []buyers.Answer, err error) {
 	t.buyers.wait()
 	sender := t.buyers.sender
@@ -197,7 +197,7 @@ func (t *Testbed) startAgain(ctx context.Context, shop **CellShop) error {
 	return nil
 }
 
-// A stalledError says what no buyer could do because of the fault.
+// A stalledError describes a stall of the buyers because of the fault.
 type stalledError struct{ what string }
 
 func (e *stalledError) Error() string { return e.what }

@@ -8,8 +8,8 @@ import (
 	"github.com/oversell/oversell/internal/lockstrategy"
 )
 
-// Times are the durations of the shops under test. Conns and Ensembles are here because they decide what else
-// a buyer may wait for: a connection of a small pool, or a majority.
+// Times are the durations of the shops under test. Conns and Ensembles are here because they add waits for
+// a buyer: for a connection of a small pool, or for a majority.
 type Times struct {
 	Wait      time.Duration // a buyer's maximum wait
 	Lease     time.Duration

@@ -32,8 +32,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, errors.Join(errors.New("failpoints are for MySQL, MariaDB, PostgreSQL and SQLite"), inner.Close())
 }
 
-// filled implements the optional methods of a driver connection. They do what database/sql does if a driver
-// does not have them.
+// filled implements the optional methods of a driver connection. They act like database/sql with a driver
+// that does not have them.
 type filled struct{ sqlconn.Plain }
 
 func (filled) CheckNamedValue(*driver.NamedValue) error { return driver.ErrSkip }

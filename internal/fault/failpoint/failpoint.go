@@ -39,7 +39,7 @@ type Point string
 
 // The points.
 const (
-	// Read is after the read of the product's row or before the INSERT of the record, whichever comes first.
+	// Read is the earlier of two points: after the read of the product's row, or before the INSERT of the record.
 	// The buyer has decided but has not written. On SQLite it is where the transaction that writes begins.
 	Read Point = "read"
 	// Commit is inside the driver, when COMMIT is about to be sent. After this point the shop checks neither a

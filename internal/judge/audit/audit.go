@@ -1,5 +1,5 @@
-// Package audit compares the records of sales with the units that left the stock, and decides what a run of
-// the shop proves.
+// Package audit compares the records of sales with the units that left the stock, and decides the verdict of
+// a run of the shop.
 //
 // The sums come from the database. The answers show which sales were acknowledged, which buyers were
 // refused, and how long buyers waited.
@@ -75,7 +75,7 @@ func (r Sums) Plus(other Sums) Sums {
 	return r
 }
 
-// Evidence is what a run has shown: stock, records, and the buyers' answers.
+// Evidence contains the results of a run: stock, records, and the buyers' answers.
 type Evidence struct {
 	Sums       Sums  // stock and records at the end of the run
 	Demand     int64 // units that all sent requests ask for together

@@ -16,8 +16,8 @@ import (
 //
 // A served buyer was sold a unit, was answered sold out, or lost its lock.
 type Progress struct {
-	// Usual is the median duration of the run's sales, 0 without sales. The duration begins when the buyer
-	// sends its request, or when the buyer before it is served, whichever is later.
+	// Usual is the median duration of the run's sales, 0 without sales. The duration begins at the later
+	// of two moments: the buyer sends its request, or the shop serves the buyer before it.
 	Usual time.Duration
 	// Idle is the duration of one interval in which buyers waited and none was served. Among all such
 	// intervals, this is the one in which this process, the judge, had a processor for the longest time.
@@ -163,7 +163,7 @@ func waitingFrom(answers []Answer, from, to time.Time) (n int) {
 }
 
 // Bound returns the shortest time without a served buyer that shows a kept lock, one that its holder does not
-// release. It is three quarters of a lease or of a buyer's wait, whichever is less. So a lock kept until its
+// release. It is three quarters of the shorter of a lease and a buyer's wait. So a lock kept until its
 // lease ends exceeds it. Bound is never less than pauses(). It is 0 if lease and wait are unknown.
 //
 // Half of the wait would be too short. With ZooKeeper on a tenth of one core, a working lock served no buyer

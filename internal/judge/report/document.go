@@ -96,7 +96,7 @@ func Row(name string, texts ...string) []Cell {
 	return append([]Cell{{Text: name, Code: true}}, Texts(texts...)...)
 }
 
-// A Page is what a document shows as a page of the documentation. Its texts are Markdown.
+// A Page contains the Markdown texts of a document that is a page of the documentation.
 type Page struct {
 	Intro  string // one sentence: the question that the page answers, and its reader
 	Legend string // how to read the table

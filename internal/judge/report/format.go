@@ -35,7 +35,7 @@ func Endings() string {
 	return strings.Join(endings[:last], ", ") + " or " + endings[last]
 }
 
-// Proof returns the section of the documentation that says what exit code 0 of a command proves. The command
+// Proof returns the section of the documentation about the proof that exit code 0 of a command gives. The command
 // prints it last when it ends with exit code 0.
 func Proof(command string) string {
 	return "docs/reference/commands/" + command + ".md#what-exit-0-proves"

@@ -10,7 +10,7 @@ import (
 	"github.com/oversell/oversell/internal/load/rush"
 )
 
-// likelyCauses lists what in the code under test has made a test fail without a verdict so far.
+// likelyCauses lists mistakes in the code under test that have made a test fail without a verdict so far.
 const likelyCauses = "likely causes: a random key or name in a command, a lock or a transaction left on a connection, a goroutine that does not end"
 
 // starved reports whether a test failed only because the machine was busy: a time limit ended while this

@@ -25,7 +25,7 @@ type Format struct {
 type File struct {
 	Name string
 	Text []byte
-	Cut  string // says in one line what was left out; "" if the file is complete
+	Cut  string // one line about the parts left out; "" if the file is complete
 }
 
 // Formats returns all formats, in the order in which they are written. result.json comes first, so a failure

@@ -87,7 +87,7 @@ func (b *Baseline) Broke(name string) bool {
 	return c != nil && c.Status == Broken
 }
 
-// A Replay says what happened when the breaking schedule of the baseline ran in this run.
+// A Replay contains the result of the baseline's breaking schedule in this run.
 type Replay struct {
 	Holds bool   // the schedule ran to its end and did not break anything
 	How   string // a sentence without its full stop

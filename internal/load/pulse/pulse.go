@@ -2,7 +2,7 @@
 // time limit into a verdict subtract that time: on a busy machine, a slow shop is not stuck.
 //
 // A goroutine sleeps for the time Beat and compares the clock with the time at which it should have woken. The
-// difference counts whatever its cause: a busy machine, a stopped process, a suspended virtual machine. The
+// difference counts for any cause: a busy machine, a stopped process, a suspended virtual machine. The
 // servers and shops of a test share the machine and the priority with this process, so they wait as well. If
 // only a server gets no processor, the pulse does not show it.
 //

@@ -44,7 +44,7 @@ const (
 // buyers were buying, the result is inconclusive.
 func Restocks(ctx context.Context, c Config, r Result, times int) (Result, error) {
 	c.Buyers, c.Sizes, c.Duration = min(c.Buyers, againBuyers), nil, 0
-	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // the load may have few buyers, who must still be able to buy the whole stock
+	c.Stock = min(c.Stock, againStock, max(1, int64(c.Buyers)-1)) // the load may have few buyers, and they must still be able to buy the whole stock
 	defer c.startPulse()()
 	processes := c.BaseURLs
 	for i := range times * len(processes) {

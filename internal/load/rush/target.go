@@ -94,7 +94,7 @@ func (t Target) Audit(ctx context.Context, product string) (audit.Sums, error) {
 	}.Computed(), nil
 }
 
-// Sales implements Auditor. It follows the member "next" from page to page, whatever the page size. The error
+// Sales implements Auditor. It follows the member "next" from page to page, with any page size. The error
 // is a *TimeoutError if the service answers 503.
 func (t Target) Sales(ctx context.Context, product string) (map[int64]audit.Sale, error) {
 	return t.sales(ctx, product, page)

@@ -7,7 +7,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/verdict"
 )
 
-// A LockPromise is the promise of the lock itself, whatever happens to stock and records. The zero value means
+// A LockPromise is the promise of the lock itself, independent of stock and records. The zero value means
 // that the lock has one holder at a time wherever the strategy keeps the stock right. It also means that the
 // lock is not renewed, and that only its holder releases it.
 type LockPromise struct {

@@ -1,7 +1,7 @@
 // Package product stores the products on sale and how many units of each are left.
 //
 // It knows nothing about buyers. Each function runs in the *gorm.DB that it receives, a pool or an open
-// transaction. So the caller, a lock strategy, decides what is atomic.
+// transaction. So the caller, a lock strategy, sets the bounds of each transaction.
 package product
 
 import (

@@ -1,5 +1,5 @@
-// Package deps contains what the caller of a lock strategy supplies: connections, time limits, an observer
-// of lock events, and hooks. A scheduler that controls time, such as the explorer's, sets the hooks.
+// Package deps contains the values that a lock strategy gets from its caller: connections, time limits, an
+// observer of lock events, and hooks. A scheduler that controls time, such as the explorer's, sets the hooks.
 //
 // The package opens no connection and knows no strategy. A strategy gets a Deps in its constructor and uses
 // nothing else. So the explorer, which searches the interleavings of buyers, can control the code that the
@@ -125,8 +125,8 @@ func (d Deps) RenewAfter(ctx context.Context, after time.Duration, renew func(co
 // give its lock back, although its context has ended.
 const ReleaseTimeout = 2 * time.Second
 
-// Releasing returns a context for giving a lock back. It ends after Settings.Wait or ReleaseTimeout,
-// whichever is longer, and not with the buyer's context. An unreleased lock would block all buyers for the
+// Releasing returns a context for giving a lock back. It ends after the longer of Settings.Wait
+// and ReleaseTimeout, and not with the buyer's context. An unreleased lock would block all buyers for the
 // rest of its TTL.
 func (d Deps) Releasing(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithoutCancel(ctx)

@@ -173,7 +173,7 @@ func onLoss(ctx context.Context, lost func()) (stop func() bool) {
 // Unlocks does nothing. The method marks a strategy that releases its lock through the hook deps.Deps.Unlock.
 func (s *Locked) Unlocks() {}
 
-// Reset implements purchase.Resetter: it frees the product's lock, whoever holds it.
+// Reset implements purchase.Resetter: it frees the product's lock, even if another client holds it.
 func (s *Locked) Reset(ctx context.Context, product string) error {
 	if r, ok := s.locker.(purchase.Resetter); ok {
 		return r.Reset(ctx, product)

@@ -38,7 +38,7 @@ func severalUnits(tb testing.TB, w *world) {
 	expect.Equal(tb, w.audited(tb, "apple"), audit.Sums{Stocked: 10, Records: 4, UnitsSold: 10}, "stock and records")
 }
 
-// productsApart checks that products do not affect each other, whatever their names.
+// productsApart checks that products do not affect each other, with any names.
 func productsApart(tb testing.TB, w *world) {
 	shop := w.instance(crowdWait, nil)
 	names := []string{"apple", "Apple", "pear {x}"}

@@ -74,7 +74,7 @@ func readEntry(strategy, product string, entry redis.XMessage) (o admitted, err 
 	return o, nil
 }
 
-// state is what one transaction read about a product from the database.
+// state contains a product's data that one transaction read from the database.
 type state struct {
 	last  entryID                     // the database has decided on this entry and all earlier ones
 	entry string                      // last, in the notation of Redis

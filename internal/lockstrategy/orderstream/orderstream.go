@@ -26,7 +26,7 @@ var Settle string
 // products that have orders. On a Redis Cluster, all keys of a script must be in one slot. The part of a key in
 // its first braces, its hash tag, determines the slot (Redis cluster specification, "Hash tags"). So the
 // products are divided into 64 groups (the constant Parts), and each group has its own set. A product's tag is
-// the number of its group, whatever braces the product's name contains.
+// the number of its group, even if the product's name contains braces.
 type Keys struct{ Strategy string }
 
 // Parts is the number of slots over which the products of a strategy are spread. It also limits how

@@ -50,7 +50,7 @@ func (k key) Try(ctx context.Context, product string) (lease.Lease, error) {
 	return held, deps.FailedFor(ctx, deps.Redis, err)
 }
 
-// Reset deletes the key, whoever holds the lock.
+// Reset deletes the key, even if another client holds the lock.
 func (k key) Reset(ctx context.Context, product string) error {
 	return deps.Failed(deps.Redis, k.redis.Del(ctx, k.of(product)).Err())
 }

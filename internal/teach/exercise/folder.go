@@ -14,8 +14,7 @@ import (
 	"github.com/oversell/oversell/internal/judge/trial"
 )
 
-// checkFolder returns an error that says in one line what is missing from the folder of a learner who writes
-// Go.
+// checkFolder returns an error of one line about the parts missing from the folder of a learner who writes Go.
 func checkFolder(ctx context.Context, e exercises.Exercise, dir string) error {
 	missing := e.LearnersFile("")
 	if _, err := os.Stat(filepath.Join(dir, AppFile)); err == nil {

@@ -121,8 +121,8 @@ func emptied(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// In returns the exercise to which a learner's folder belongs, and its language; "" is Go. The error says in
-// one line what is missing.
+// In returns the exercise to which a learner's folder belongs, and its language; "" is Go. The error names
+// the missing part in one line.
 func In(ctx context.Context, dir string) (e exercises.Exercise, language string, _ error) {
 	text, err := os.ReadFile(filepath.Join(dir, marker))
 	if err != nil {

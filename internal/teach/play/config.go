@@ -32,12 +32,12 @@ type Config struct {
 	Shared   bool            `json:"shared"` // whether all buyers share one process
 }
 
-// ErrBadConfig means that this configuration cannot be played. An error that wraps it says what to give
-// instead.
+// ErrBadConfig means that this configuration cannot be played. An error that wraps it names allowed
+// values.
 var ErrBadConfig = errors.New("nothing to play")
 
 // ErrMissing means that the embedded servers (SQLite and Redis) do not support the strategy. An error that
-// wraps it says what is missing.
+// wraps it gives the reason.
 var ErrMissing = errors.New("it cannot be played")
 
 // Filled returns c with defaults for its zero fields, and with the strategy's own name instead of an alias.

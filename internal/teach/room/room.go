@@ -1,5 +1,5 @@
 // Package room lets a group of people buy with their phones. Each phone has one button, all phones share one
-// sale, and a panel on the projector shows who got what.
+// sale, and a panel on the projector shows each buyer's answer.
 //
 //	phone -> POST /room/buy -> (the door) -> the shop's own counter -> strategy
 //	  ^                                                                  |

@@ -19,7 +19,7 @@ type Verdict string
 const (
 	Holds        Verdict = "holds"
 	Breaks       Verdict = "breaks"
-	NotClaimed   Verdict = "not claimed"  // the lock does not claim the property; Result.Seen is what the check observed
+	NotClaimed   Verdict = "not claimed"  // the lock does not claim the property; Result.Seen describes the observed behaviour
 	Unchecked    Verdict = "unchecked"    // the Subject lacks a function that the check needs
 	Inconclusive Verdict = "inconclusive" // the machine was too busy, or there was no contention
 )

@@ -50,7 +50,7 @@ type Subject struct {
 	// LossBound limits the delay of that signal; 0 means RenewEvery, or TTL if RenewEvery is 0 too.
 	LossBound time.Duration
 
-	// Fair: waiters get the lock in the order in which they asked, whichever client they belong to.
+	// Fair: waiters get the lock in the order in which they asked, across all clients.
 	Fair bool
 
 	// Forget removes the lock from the server while a holder has it, as a flush, a failover or an

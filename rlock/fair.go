@@ -100,7 +100,7 @@ func (c *claim) quit() {
 	_ = next.Err() // if this failed, the next waiter is skipped after its wait timeout
 }
 
-// sendFairRelease does for a fair lock what sendReleaseOnce does for other locks: it sends one release.
+// sendFairRelease sends one release of a fair lock. For other locks, sendReleaseOnce does so.
 func (l *redisLock) sendFairRelease(ctx context.Context, field string, left int) (bool, error) {
 	reply, err := fairRelease.run(ctx, l.client.redis, l.keys.fair(), field, left).Slice()
 	if err != nil {

@@ -41,7 +41,7 @@ const (
 // RedlockNodes is the number of independent Redis nodes that embedded and local start.
 const RedlockNodes = 5
 
-// Config says what to open. If DB is set, Name has no effect.
+// Config selects the servers to open. If DB is set, Name has no effect.
 type Config struct {
 	Name    string   // Embedded or Local
 	LocalDB string   // database for Local, a name in localserver.DatabaseServers; "" for MariaDB or MySQL

@@ -1,5 +1,5 @@
 // Package expect reports a wrong result, and the test goes on. Each report begins with the parameter `about`:
-// words and values that say what was tested.
+// words and values that describe the tested case.
 package expect
 
 import (

@@ -17,7 +17,7 @@ import (
 // Variable is an environment variable. If it is not empty, `go test` runs the tests of `make soak`.
 const Variable = "OVERSELL_SOAK"
 
-// Test skips a test under `make quick`. The parameter `why` says what the test needs or costs.
+// Test skips a test under `make quick`. The parameter `why` names the need or the cost of the test.
 func Test(t testing.TB, why string) {
 	t.Helper()
 	if Quick() {
@@ -25,8 +25,8 @@ func Test(t testing.TB, why string) {
 	}
 }
 
-// Soak skips a test except under `make soak`. The parameter `why` says what the test costs, or which test of
-// `make test` covers the same. If `why` is "", Soak skips nothing.
+// Soak skips a test except under `make soak`. The parameter `why` names the cost of the test, or the test of
+// `make test` that covers the same. If `why` is "", Soak skips nothing.
 func Soak(t testing.TB, why string) {
 	t.Helper()
 	if why != "" && !Soaking() {

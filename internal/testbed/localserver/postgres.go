@@ -103,7 +103,7 @@ func postgresAt(isolation string) func(*Group) (*Postgres, error) {
 	}
 }
 
-// initdb creates the files and returns the password of the user `shop`, who owns all databases. No other user
+// initdb creates the files and returns the password of the user `shop`, the owner of all databases. No other user
 // of this machine can log in. Passwords are compared as MD5: SCRAM would cost 4,096 rounds for each
 // connection, and a temporary server on loopback does not need that protection.
 func initdb(g *Group, bin string, in folder) (password string, err error) {

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,14 +55,6 @@ func TestAppAnswersAccepted(t *testing.T) {
 func atOnceShop(t *testing.T, mode, more string) string {
 	t.Helper()
 	shoptest.Needs(t, "python3")
-	return appFile(t, "name: atonce\nrun: python3 "+absolute(t, "testdata/atonce/shop.py")+" "+mode+`
-ready: http://127.0.0.1:8080/
-postgres: 127.0.0.1:5432
-local: true
-schema: `+absolute(t, "testdata/atonce/schema.sql")+`
-buyers: [ 'POST http://127.0.0.1:8080/buy?1', 'POST http://127.0.0.1:8080/buy?2' ]
-reset: { sql: [ UPDATE items SET stock = 1, DELETE FROM orders ] }
-sold: 200
-never: [ SELECT 1 FROM orders HAVING count(*) > 1 ]
-`+more)
+	command := "python3 " + absolute(t, "testdata/atonce/shop.py") + " " + mode
+	return postgresShop(t, "testdata/atonce", fmt.Sprintf("[ %[1]s 1, %[1]s 2 ]", command), `"UPDATE settings SET value = id"`, more)
 }

@@ -1,6 +1,4 @@
-"""A shop that sends several statements at once, each on a connection of its own: python3 shop.py MODE
-
-POST /buy?1 is the purchase of buyer 1.
+"""A shop that sends several statements at once, each on a connection of its own: python3 shop.py MODE BUYER
 
 check: the check and the order are sent at once. A buyer that sees another order removes its own.
 first: the first of two answers decides from which item to sell. The second item is sold without a check.
@@ -72,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(200)
 
     def do_POST(self):
-        self.reply(200 if sale(int(self.path.partition("?")[2])) else 409)
+        self.reply(200 if sale(int(sys.argv[2])) else 409)
 
     def reply(self, status):
         self.send_response(status)

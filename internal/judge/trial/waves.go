@@ -24,12 +24,13 @@ func (w Wave) String() string {
 var shares = []float64{1, 0.25, 0.5, 0.75}
 
 // Waves yields the crowds of a rush: one of each strategy. If o.For is set, it yields further rounds with
-// other numbers of buyers until that time is over. If o.Every is set, only some rounds have the fault: the
-// second, and then the first one after each interval. A round with the fault has all buyers.
+// other numbers of buyers until that time is over, at least two rounds in total. If o.Every is set, only some
+// rounds have the fault: the second, and then the first one after each interval. A round with the fault has all
+// buyers.
 func (o *Crowd) Waves(names []string) iter.Seq[Wave] {
-	least := 1 // minimum number of rounds in a long rush
-	if o.Every > 0 {
-		least = 2 // one round without the fault, and one with it
+	least := 1 // minimum number of rounds
+	if o.For > 0 {
+		least = 2 // on a slow machine, one may last for all of o.For; with a fault, the second is the first that has it
 	}
 	return func(yield func(Wave) bool) {
 		start, number, struck := time.Now(), 0, time.Time{}
